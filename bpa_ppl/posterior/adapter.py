@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, list_names, mismatch, missing_data
+from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.posterior.arviz_functions import split_groups, to_arviz_data, to_datasets
 from bpa_ppl.posterior.draws import (
     BY_FEATURE,
@@ -168,7 +168,7 @@ def from_groups(
     if any_variables and variables and not of_lists:
         variables = {name: x for name, x in variables.items() if x.dtype.kind in "biuf"}
         if not variables:
-            raise missing_data("variable with numbers", "give draws of a posterior")
+            raise DataError("no variable with numbers: give draws of a posterior", code="no-data")
         values = variables
     else:
         weights, features = _read_weights(groups, is_site=is_ours and not of_lists)
@@ -257,13 +257,12 @@ def _require_schema(schema: Any, versions: Any) -> None:
     writer = f"{package} {versions[package]}" if _names(versions, package) else package
     if isinstance(schema, int) and 0 < schema < _OLDEST:
         writer = f"a state of {package} before the release of 1.0"
-    problem = (
+    raise DataError(
         f"the posterior was written by {writer:.80}, in the schema version {schema!r:.80}, and "
+        f"this {package} {read_version(package)} reads version {SCHEMA_VERSION}: adapt again, or "
+        "install the version that wrote it",
+        code="unknown-format",
     )
-    problem += (
-        f"this {package} {read_version(package)} reads version {SCHEMA_VERSION}: adapt again,"
-    )
-    raise DataError(f"{problem} or install the version that wrote it", code="unknown-format")
 
 
 def _names(versions: Any, package: str) -> bool:
@@ -281,23 +280,22 @@ def _read_weights(
     """
     group = groups.get("posterior", Group({}, {}, {}, {}))
     if is_site and WEIGHTS in group.arrays:
-        problem = f"the posterior has no weights of features: its site {WEIGHTS} is one of a"
-        remedy = "adapt to lists with this model, whose weights then have features"
-        raise DataError(f"{problem} program without lists: {remedy}", code="no-data")
+        message = "the posterior has no weights of features: adapt to lists with this model"
+        raise DataError(message, code="no-data")
     if WEIGHTS not in group.arrays:
         found = f"{list_names(group.arrays) or 'none'} (groups: {list_names(groups) or 'none'})"
         remedy = "give draws of a posterior"
         if group.arrays:
             remedy = _suggest_call(group)
-        raise missing_data(f"variable {WEIGHTS} in the posterior, but {found}", remedy)
+        message = f"no variable {WEIGHTS} in the posterior, but {found}: {remedy}"
+        raise DataError(message, code="no-data")
     dims, others = group.dims[WEIGHTS], [d for d in group.dims[WEIGHTS] if d not in SAMPLE_DIMS]
     if len(dims) != len(others) + 2:
         raise DataError(describe_dims(group, WEIGHTS), code="wrong-length")
     weights = find_draws(group)[WEIGHTS]
     if len(others) == 1 and others[0] not in group.coords:
-        what = f"coordinate {others[0]} of weights, which names the features"
-        call = f"take {_VARIABLES}.assign_coords({others[0]}=features)"
-        raise missing_data(what, call, code="bad-name")
+        message = f"weights have no names: take {_VARIABLES}.assign_coords({others[0]}=features)"
+        raise DataError(message, code="bad-name")
     sizes = zip(others, weights.shape[2:], strict=True)
     labels = [group.coords.get(dim, np.arange(size)).tolist() for dim, size in sizes]
     names = tuple(", ".join(map(str, cell)) or WEIGHTS for cell in product(*labels))
@@ -358,9 +356,8 @@ def _read_constants(group: Group, features: tuple[str, ...]) -> tuple[dict[str, 
     """Return the constants and the fixed weights."""
     for name in _OF_FEATURES & set(group.coords):
         if tuple(map(str, np.ravel(group.coords[name]))) != features:
-            ours, remedy = f"constant_data is of {list_names(group.coords[name])}", "adapt again"
-            theirs = f"the weights are of {list_names(features)}"
-            raise mismatch(ours, theirs, remedy=remedy)
+            message = f"constant_data is not of the features {list_names(features)}: adapt again"
+            raise DataError(message, code="mismatch")
     constants = dict(group.arrays)
     fixed, names = constants.pop(_FIXED, np.zeros(0)), group.coords.get("fixed_feature", ())
     if len(names) != len(fixed) or fixed.dtype.kind not in "iuf":

@@ -13,14 +13,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import (
-    DataError,
-    conflict,
-    duplicate,
-    list_names,
-    missing_data,
-    quote,
-)
+from bpa_ppl.errors import DataError, UsageError, list_names, quote, suggest_name
 from bpa_ppl.lists.labels import find_positions, find_repeated, number_repeats
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.record import Record
@@ -152,7 +145,8 @@ class Draws:
         problem = f"draws of the kind point have one draw, not {shape}"
         _require(self.kind != "point" or shape == (1, 1), problem, "kind", "mismatch")
         if twice := find_repeated((*self.features, *self.fixed)):
-            raise duplicate(f"weights of {quote(twice[0])}", parameter="features")
+            message = f"two weights of {quote(twice[0])}: rename one"
+            raise DataError(message, parameter="features", code="duplicate")
         for site in self.sites:
             problem = f"there are no draws of the sampled site {site!r:.80}"
             _require(site in self.values, problem, "sites")
@@ -282,8 +276,8 @@ class Draws:
         [1.0]
         """
         if not self.domains:
-            reason, code = "the posterior has the same weights for all domains", "not-supported"
-            raise conflict(reason, "the domain", DOMAIN, code=code)
+            message = "the posterior has the same weights for all domains: leave out the domain"
+            raise UsageError(message, parameter=DOMAIN, code="not-supported")
         place = self.domains.index(require_one_of(domain, self.domains, "domain"))
         own = np.asarray(self.values[OWN])[:, :, place]
         constants = {name: of for name, of in self.constants.items() if name != "mode"}
@@ -352,8 +346,8 @@ class Draws:
         """
         require_one_of(point, POINTS, "point")
         if draw and point != "draw":
-            remedy = "the draw, or choose the point draw"
-            raise conflict(f"the {point} is no single draw", remedy, "draw")
+            message = f"the {point} is no single draw: leave out the draw, or choose the point draw"
+            raise UsageError(message, parameter="draw", code="conflict")
         values = self.mean
         if point == "mode":
             problem = (
@@ -394,18 +388,12 @@ class Draws:
         weights = Weights({**dict.fromkeys(free, 0.0), **self.fixed}, "the posterior")
         missing = [name for name in lists.feature_names if name not in weights]
         if missing:
-            remedy = (
-                f"the posterior has weights for {', '.join(weights)}; give lists with these "
-                "features, or default weights for the others"
+            message = (
+                f"no weight for the lists {list_names(missing)}: the posterior has weights for "
+                f"{', '.join(weights)}; give lists with these features, or default weights for the "
+                "others"
             )
-            raise missing_data(
-                "weight for the lists",
-                remedy,
-                weights.origin,
-                name=list_names(missing),
-                parameter="defaults",
-                code="missing-weight",
-            )
+            raise DataError(message, weights.origin, parameter="defaults", code="missing-weight")
         matched = match(weights, lists, fixed=())
         pairs = zip(matched.names, matched.values, strict=True)
         return np.column_stack([free.get(n, np.full(len(values), v)) for n, v in pairs])
@@ -482,9 +470,10 @@ def check_finite(draws: Draws) -> None:
     if wrong.any():
         chain, draw, feature = np.argwhere(wrong)[0].tolist()
         name, count = draws.features[feature], int(wrong.any(axis=2).sum())
-        problem = f"{name} is not a finite number in draw {draw} of chain {chain} "
-        problem += f"({count} draws in total): {remedy}"
-        raise DataError(problem, code="bad-number")
+        message = (
+            f"{name} is not finite in draw {draw} of chain {chain} ({count} in total): {remedy}"
+        )
+        raise DataError(message, code="bad-number")
     constants = {name: np.abs(draws.constants.get(name, 0.0)) for name in BY_FEATURE}
     largest = {name: np.max(values, initial=0.0) for name, values in constants.items()}
     # Logarithms of weights that are not all zero.
@@ -542,9 +531,11 @@ def choose_components(draws: Draws, var_names: Sequence[str]) -> list[str]:
         cells = [one for one in components if one == name or one.startswith(f"{name}[")]
         cells = list(draws.features) if not cells and name == WEIGHTS else cells
         if not cells:
-            what = "variable of the posterior"
-            code = "missing-feature"
-            raise missing_data(what, name=name, known=components, parameter="var_names", code=code)
+            message = (
+                f"no variable of the posterior {name}{suggest_name(name, components)}: choose from "
+                f"{list_names(components) or 'none'}"
+            )
+            raise DataError(message, parameter="var_names", code="missing-feature")
         chosen += cells
     return list(dict.fromkeys(chosen))
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import BpaError, DataError, damaged, list_names, mismatch
+from bpa_ppl.errors import BpaError, DataError, list_names
 from bpa_ppl.formats.streams import access_error, atomic_path
 from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
@@ -90,8 +90,8 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
         )
         arrays = sum(len({*g.arrays, *g.coords, *chain(*g.dims.values())}) for g in groups.values())
         if arrays > _ARRAYS:
-            found, limit = f"{arrays:,} arrays and dimensions", f"{_ARRAYS:,} can be read"
-            raise mismatch(found, limit, remedy="give the model fewer sites", code="cannot-write")
+            message = f"{arrays:,} arrays, but {_ARRAYS:,} can be read: give the model fewer sites"
+            raise DataError(message, code="cannot-write")
         if not timed:
             for name in ("sampling_time", "compilation_time"):
                 attrs.pop(name, None)
@@ -134,7 +134,8 @@ def name_file(path: str | Path) -> Iterator[None]:
         raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
     # Groups, attributes and types may be any that NetCDF can hold.
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
-        raise damaged("a posterior", _first_line(error), path, remedy=_REMEDY) from error
+        message = f"not a posterior ({_first_line(error)}): {_REMEDY}"
+        raise DataError(message, path, code="damaged") from error
 
 
 def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
@@ -362,8 +363,8 @@ def _check_storage(file: Any, length: int) -> None:
     if problem := file.visititems_links(problem_of):
         raise _unreadable(problem)
     if total > max(_SMALL, _MAX_RATIO * length):
-        claim = f"claims to hold {total:.3g} bytes of numbers, which is not possible in a file of"
-        raise DataError(f"{claim} {length:,} bytes: make it again", code="damaged")
+        message = f"{length:,} bytes cannot hold {total:.3g} bytes of numbers: make it again"
+        raise DataError(message, code="damaged")
 
 
 def _first_line(error: Exception) -> str:
@@ -371,4 +372,4 @@ def _first_line(error: Exception) -> str:
 
 
 def _unreadable(reason: str, remedy: str = _REMEDY) -> DataError:
-    return damaged("a readable NetCDF posterior", reason, remedy=remedy)
+    return DataError(f"not a readable NetCDF posterior ({reason}): {remedy}", code="damaged")

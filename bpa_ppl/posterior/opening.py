@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
-from bpa_ppl.errors import DataError, UsageError, damaged, list_names, missing_data, wrong_shape
+from bpa_ppl.errors import DataError, UsageError, list_names, wrong_shape
 from bpa_ppl.posterior.adapter import (
     EXCHANGED,
     LOG_WEIGHT,
@@ -175,9 +175,8 @@ def _read(data: Any, name: str) -> Groups:
 
 def _describe_wrong_type(data: Any) -> UsageError:
     kind = type(data).__name__
-    problem = f"{_FORMS}, not {kind}"
-    problem += f": {_CALLS[kind]}" if kind in _CALLS else ""
-    return UsageError(problem, parameter="posterior", code="wrong-type")
+    call = f": {_CALLS[kind]}" if kind in _CALLS else ""
+    return UsageError(f"{_FORMS}, not {kind}{call}", parameter="posterior", code="wrong-type")
 
 
 def _describe_no_draws(sampler: Any) -> DataError:
@@ -200,7 +199,8 @@ def _read_zarr(path: str | Path) -> Groups:
             return split_groups(tree.load())
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = next(iter(str(error).splitlines()), "")
-        raise damaged("a folder that Zarr reads", f"{reason:.300}", path) from error
+        message = f"not a folder that Zarr reads ({reason:.300}): create it again"
+        raise DataError(message, path, code="damaged") from error
 
 
 def _read_emcee(sampler: Any) -> dict[str, Group]:
@@ -285,8 +285,8 @@ def _require_draws(groups: Mapping[str, Group], name: str) -> None:
     """
     group = groups.get("posterior", Group({}, {}, {}, {}))
     if group.arrays and not find_draws(group):
-        problem = describe_dims(group, next(iter(group.arrays)))
-        raise DataError(f"in {name}, {problem}", code="wrong-length")
+        message = f"in {name}, {describe_dims(group, next(iter(group.arrays)))}"
+        raise DataError(message, code="wrong-length")
     if not group.arrays:
         found = f"it has the groups {list_names(groups)}" if groups else "it is empty"
         if "mcmc" in groups:
@@ -325,9 +325,10 @@ def _require_whole_chains(groups: Mapping[str, Group], data: Any, name: str) -> 
     for key, flag in flags.items():
         if flag.dtype.kind == "b" and flag.any():
             first = int(flag.shape[1] - np.argmax(flag.any(axis=0)[::-1]))
-            problem = f"{name} has draws of the warm-up, as {key} says, up to draw {first}"
-            problem += f": keep the others, {_select(data, f'{first}:')}"
-            raise DataError(problem, code="bad-data")
+            raise DataError(
+                f"{name} has draws of the warm-up, as {key} says, up to draw {first}: keep the "
+                f"others, {_select(data, f'{first}:')}"
+            )
 
 
 def _exchange(data: Any) -> str:
@@ -395,12 +396,12 @@ def _name_log_weights(
         if (title, v) != ("posterior", WEIGHTS) and _may_weigh(title, v, x)
     ]
     if suspected and LOG_WEIGHT not in drawn.get("sample_stats", {}):
-        problem = f"{suspected[0]} of {name} may be importance weights of the draws"
-        remedy = (
-            f"if it is, name it by log_weights={suspected[0]!r}, otherwise say "
-            f"log_weights={NO_WEIGHTS!r} (of the command: --log-weights)"
+        message = (
+            f"{suspected[0]} of {name} may be importance weights of the draws: if it is, name it "
+            f"by log_weights={suspected[0]!r}, otherwise say log_weights={NO_WEIGHTS!r} (of the "
+            "command: --log-weights)"
         )
-        raise DataError(f"{problem}: {remedy}", parameter="log_weights", code="missing-argument")
+        raise DataError(message, parameter="log_weights", code="missing-argument")
     return groups
 
 
@@ -428,9 +429,11 @@ def _read_logs(values: Any, variable: str, name: str) -> Any:
         with np.errstate(divide="ignore"):
             return np.log(values)
     if values.size and values.min() >= 0 and not _IS_LOG.search(variable):
-        problem = f"{variable} of {name} is nowhere negative, and may have weights or logarithms"
-        remedy = "divide weights by their sum, or subtract the maximum of logarithms"
-        raise DataError(f"{problem}: {remedy}", parameter="log_weights", code="bad-number")
+        message = (
+            f"{variable} of {name} is nowhere negative, and may have weights or logarithms: divide "
+            "weights by their sum, or subtract the maximum of logarithms"
+        )
+        raise DataError(message, parameter="log_weights", code="bad-number")
     return values
 
 
@@ -502,8 +505,8 @@ def select_variables(
             kept[variable] = values
     if not kept:
         reasons = "; ".join(describe_left_out("checked", left_out))
-        remedy = f"{reasons}; give draws of continuous ones"
-        raise missing_data("continuous variable", remedy)
+        message = f"no continuous variable: {reasons}; give draws of continuous ones"
+        raise DataError(message, code="no-data")
     dims = {variable: group.dims[variable] for variable in kept}
     parts = {**groups, "posterior": group._replace(arrays=kept, dims=dims)}
     draws = from_groups(parts, attrs, any_variables=True)

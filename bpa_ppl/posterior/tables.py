@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, damaged, duplicate, list_names, mismatch, missing_data
+from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.formats.values import to_numpy
 from bpa_ppl.posterior.adapter import LOG_WEIGHT
 from bpa_ppl.posterior.arviz_functions import (
@@ -82,8 +82,8 @@ def read_csv(path: str | Path) -> _Groups:
     """
     files = [str(path)] if Path(path).is_file() else sorted(glob(str(path)))
     if not files:
-        remedy = "give CSV files of draws, as output_*.csv"
-        raise missing_data("such file", remedy, path, code="missing-file")
+        message = "no such file: give CSV files of draws, as output_*.csv"
+        raise DataError(message, path, code="missing-file")
     heads = [_read_head(file) for file in files]
     names, comments = heads[0]
     for file, (others, _) in zip(files, heads, strict=True):
@@ -105,12 +105,14 @@ def read_csv(path: str | Path) -> _Groups:
             tables.append(csv.read_csv(file))
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
-            raise damaged("a table of draws", reason, file, remedy=_REMEDY) from error
+            message = f"not a table of draws ({reason}): {_REMEDY}"
+            raise DataError(message, file, code="damaged") from error
     try:
         table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
-        problem = f"the files have columns of other types ({str(error).splitlines()[0]})"
-        raise DataError(f"{problem}: give those of one run", path, code="mismatch") from error
+        reason = str(error).splitlines()[0]
+        message = f"the files have columns of other types ({reason}): give those of one run"
+        raise DataError(message, path, code="mismatch") from error
     return read_table(table, path)
 
 
@@ -147,23 +149,23 @@ def read_table(table: Any, origin: str | Path | None = None) -> _Groups:
         table = pa.table(table)
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        remedy = "convert its columns to numbers or texts, with different names"
-        raise damaged("a data frame that Arrow reads", reason, origin, remedy=remedy) from error
+        message = f"not a data frame that Arrow reads ({reason}): give it numbers or texts"
+        raise DataError(message, origin, code="damaged") from error
     columns = dict(zip(map(str, table.column_names), table.columns, strict=True))
     chosen = [next((n for n in names if n in columns), None) for names in (_CHAIN, _DRAW)]
     for name, what in zip(chosen, ("chain", "draw"), strict=True):
         if name is None:
-            raise missing_data("column", _REMEDY, origin, name=what)
+            raise DataError(f"no column {what}: {_REMEDY}", origin, code="missing-column")
     if not len(table):
-        raise missing_data("row of a draw", "give a table of draws", origin)
+        raise DataError("no row of a draw: give a table of draws", origin, code="no-data")
     chain, draw = (_read_column(columns[str(name)]) for name in chosen)
     labels, place, counts = np.unique(chain, return_inverse=True, return_counts=True)
     order = np.lexsort((draw, place))
     same = (np.diff(place[order]) == 0) & (draw[order][1:] == draw[order][:-1])
     if same.any():
         row = order[1:][same][0]
-        rows = f"rows of draw {draw[row]} of chain {chain[row]}"
-        raise duplicate(rows, origin, remedy="give each draw one row, with a column for each cell")
+        message = f"two rows of draw {draw[row]} of chain {chain[row]}: give each cell a column"
+        raise DataError(message, origin, code="duplicate")
     require_equal_lengths(dict(zip((f"chain {x}" for x in labels), counts, strict=True)), origin)
     shape = len(labels), int(counts[0])
     arrays = {}
@@ -220,11 +222,12 @@ def require_equal_lengths(
     fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
     if counts[fewest] < counts[most]:
         least = counts[fewest]
-        advice = "leave out chains that stopped early"
-        advice += f", or keep {least} draws of each{remedy and ': '}{remedy}" if least else ""
-        other = f"{most} has {counts[most]}"
-        found = f"{fewest} has {least} draws"
-        raise mismatch(found, other, origin, remedy=advice, code="wrong-length")
+        message = (
+            f"{fewest} has {least} draws, but {most} has {counts[most]}: leave out chains that "
+            "stopped early"
+        )
+        message += f", or keep {least} draws of each{remedy and ': '}{remedy}" if least else ""
+        raise DataError(message, origin, code="wrong-length")
 
 
 def _read_cmdstan(files: Sequence[str], comments: str) -> _Groups:
@@ -236,18 +239,20 @@ def _read_cmdstan(files: Sequence[str], comments: str) -> _Groups:
         counts[Path(path).name] = max(rows - 1, 0)  # the first one has the names
     require_equal_lengths(counts, Path(files[0]).parent if len(files) > 1 else files[0])
     if not max(counts.values()):
-        raise missing_data("draw", "give CSV files of CmdStan's method sample", files[0])
+        message = "no draw: give CSV files of CmdStan's method sample"
+        raise DataError(message, files[0], code="no-data")
     if arviz_version() >= 1:
-        remedy = f"{suggest_call('#')}, and save the result by its to_netcdf"
-        raise DataError(f"ArviZ 1 does not read it: {remedy}", files[0], code="unknown-format")
+        call = suggest_call("#")
+        message = f"ArviZ 1 does not read it: {call}, and save the result by its to_netcdf"
+        raise DataError(message, files[0], code="unknown-format")
     try:
         groups, attrs = split_groups(import_arviz().from_cmdstan(list(files), disable_glob=True))
     # The file may have any content.
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, OSError) as error:
-        what, reason = "output of CmdStan that ArviZ reads", f"{type(error).__name__}: {error}"
-        remedy = "give the CSV files of one run of CmdStan's method sample"
+        reason = f"{type(error).__name__}: {error}"
+        message = f"not output of CmdStan ({reason:.300}): give the CSV files of one run"
         name = files[0] if len(files) == 1 else list_names(files)
-        raise damaged(what, f"{reason:.300}", name, remedy=remedy) from error
+        raise DataError(message, name, code="damaged") from error
     method = re.search(r"^# *method *= *(\w+)", comments, re.MULTILINE)
     if method is None or method[1] not in _INDEPENDENT:
         return groups, attrs
