@@ -47,8 +47,6 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import (
     DataError,
     UsageError,
-    conflict,
-    needs,
     quote,
     suggest_name,
     unknown_name,
@@ -117,8 +115,8 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
                 raise unknown_name("setting", name, fields, name, owner=f"the {title}")
         for name, field in fields.items():
             if field.required and name not in settings:
-                who, remedy = f"the {title}", f"give {_describe_field(field.type)}"
-                raise needs(who, name, name, remedy=remedy, code="missing-setting")
+                message = f"the {title} needs {name}: give {_describe_field(field.type)}"
+                raise UsageError(message, parameter=name, code="missing-setting")
         plain = {n: v.item() for n, v in settings.items() if getattr(v, "ndim", None) == 0}
         return cls(**{**settings, **plain})
 
@@ -159,8 +157,8 @@ def read_settings(text: str, title: str) -> dict[str, Any]:
     try:
         parts = list(chain.from_iterable(csv.reader([text])))
     except csv.Error as error:
-        problem = f"the settings of {title}, {quote(text)}, cannot be read ({error})"
-        raise UsageError(f"{problem}: correct them", code="invalid-setting") from error
+        message = f"the settings of {title}, {quote(text)}, cannot be read ({error}): correct them"
+        raise UsageError(message, code="invalid-setting") from error
     for part in filter(None, parts):
         name, equals, value = part.partition("=")
         setting, is_entry, entry = part.partition(".") if "." in name else ("", "", "")
@@ -376,12 +374,13 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             fixed = {member.variant: variant} if variant else self._fixed.get(name, {})
             values = {**fixed, **written, **(settings or {})}
             if other := [n for n in fixed if values[n] != fixed[n]]:
-                reason = f"the {self.kind} {name} has {other[0]} {fixed[other[0]]}"
-                raise conflict(reason, other[0], other[0])
+                message = f"the {self.kind} {name} has {other[0]} {fixed[other[0]]}: leave it out"
+                raise UsageError(message, parameter=other[0], code="conflict")
             return member.configured(f"{self.kind} {name}", values)
         if settings:
             name = next(iter(settings))
-            raise conflict(f"the {self.kind} {chosen!r} has its settings already", name, name)
+            message = f"the {self.kind} {chosen!r} has its settings already: leave out {name}"
+            raise UsageError(message, parameter=name, code="conflict")
         if not isinstance(chosen, Component):
             names = ", ".join(self.titles)
             rule = f"a {self.kind} is a name ({names}) or a component with its settings"

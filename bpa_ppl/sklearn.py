@@ -24,15 +24,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting.adapt import adapt
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
-from bpa_ppl.errors import (
-    BpaWarning,
-    DataError,
-    UsageError,
-    conflict,
-    duplicate,
-    missing_data,
-    quote,
-)
+from bpa_ppl.errors import BpaWarning, DataError, UsageError, quote
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.oracles import select_judged
 from bpa_ppl.lists.building import from_arrays
@@ -159,13 +151,11 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         """
         lists, _ = self._lists(X, qid, groups, y, reset=True)
         if lists.sizes.max() < 2:
-            remedy = "give the rows of a list the same qid"
-            raise missing_data(
-                "list of two rows, so that there is a choice", remedy, parameter="qid"
-            )
+            message = "no list of two rows: give the rows of a list the same qid"
+            raise DataError(message, parameter="qid", code="no-data")
         if not lists.spread.any():
-            what = "column of X that varies within a list, so that candidates can be ranked"
-            raise missing_data(what, "give features of candidates", parameter="X")
+            message = "no column of X varies within a list: give features of candidates"
+            raise DataError(message, parameter="X", code="no-data")
         random_state: Any = self.random_state
         if not isinstance(random_state, Integral):
             random_state = check_random_state(random_state).randint(2**31)
@@ -259,8 +249,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if sample_weight is not None:
-            name, code = "sample_weight", "not-supported"
-            raise conflict("score weights all lists alike", name, name, code=code)
+            message = "score weights all lists alike: leave out sample_weight"
+            raise UsageError(message, parameter="sample_weight", code="not-supported")
         if qid is None and groups is None:
             raise _not_routed(f"; {_SCORER}")
         judged, _ = select_judged(self._lists(X, qid, groups, y)[0], Column(column=_Y))
@@ -280,10 +270,12 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
                 problem = f"X must be numbers, but scikit-learn {error}: leave out or encode texts"
                 raise DataError(problem, parameter="X", code="wrong-type") from error
         if (missing := np.isnan(table).any(axis=0)).any():
-            problem = f"X contains NaN in the column {self._names(table)[int(missing.argmax())]}: "
-            problem += "put an imputer before the ranker, make_pipeline("
-            problem += "SimpleImputer(add_indicator=True), BayesianRanker())"
-            raise DataError(problem, parameter="X", code="bad-number")
+            message = (
+                f"X contains NaN in the column {self._names(table)[int(missing.argmax())]}: "
+                "put an imputer before the ranker, "
+                "make_pipeline(SimpleImputer(add_indicator=True), BayesianRanker())"
+            )
+            raise DataError(message, parameter="X", code="bad-number")
         return np.asarray(table)
 
     def _names(self, table: Float64) -> list[str]:
@@ -312,7 +304,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(features, *extras.values())
         rows = np.argsort(number, kind="stable")
         if _Y in names:
-            raise duplicate(f"columns {_Y}, in X and of the gain", parameter="X")
+            message = f"two columns {_Y}, in X and of the gain: rename one"
+            raise DataError(message, parameter="X", code="duplicate")
         lists = from_arrays(
             [""] * len(rows),
             features[rows],
@@ -335,9 +328,11 @@ def _read_gains(y: npt.ArrayLike | None) -> Float64:
         values = to_floats(values, "y") if numbers is None else numbers
     except UsageError as error:
         texts = [quote(value) for value in values.tolist() if isinstance(value, str)]
-        problem = "y must be numbers, higher for better candidates, or True and False"
-        problem += f", or NaN, not {[*texts, error][0]}"
-        raise DataError(problem, parameter="y", code="bad-number") from error
+        message = (
+            "y must be numbers, higher for better candidates, or True and False, or NaN, not "
+            f"{[*texts, error][0]}"
+        )
+        raise DataError(message, parameter="y", code="bad-number") from error
     assert_all_finite(values, allow_nan=True, input_name="y")
     return values
 
@@ -345,9 +340,11 @@ def _read_gains(y: npt.ArrayLike | None) -> Float64:
 def _require_in_memory(values: Any, name: str) -> None:
     """Raise a DataError for what is no array, such as the plan of one."""
     if not any(hasattr(values, one) for one in ("__len__", "shape", "__array__")):
-        problem = f"{name} must be an array or a data frame in memory, not a "
-        problem += f"{type(values).__name__}: call .collect() of a lazy frame"
-        raise DataError(problem, parameter=name, code="wrong-type")
+        message = (
+            f"{name} must be an array or a data frame in memory, not a {type(values).__name__}: "
+            "call .collect() of a lazy frame"
+        )
+        raise DataError(message, parameter=name, code="wrong-type")
 
 
 def _not_routed(more: str = "") -> UsageError:

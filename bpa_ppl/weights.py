@@ -21,12 +21,8 @@ from bpa_ppl.errors import (
     DataError,
     UsageError,
     bad_value,
-    conflict,
-    duplicate,
     list_names,
     locate,
-    mismatch,
-    missing_data,
     name_lists,
     unknown_name,
     wrong_type,
@@ -82,7 +78,7 @@ class Weights(Mapping[str, float]):
         self.origin, self.positional = origin, False
         if len(self._values) != len(pairs):
             twice = find_repeated(name for name, _ in pairs)
-            raise duplicate(f"weights of {twice[0]}", origin, remedy="remove one")
+            raise DataError(f"two weights of {twice[0]}: remove one", origin, code="duplicate")
         for name, value in pairs:
             if not np.isfinite(value):
                 raise bad_value(f"the weight of {name}", float(value), "a finite number", origin)
@@ -137,7 +133,8 @@ class Weights(Mapping[str, float]):
         """
         norm = sum(map(abs, self.values()))
         if norm == 0:
-            raise missing_data("weight other than 0 to normalise by", "give one", self.origin)
+            message = "no weight other than 0 to normalise by: give one"
+            raise DataError(message, self.origin, code="no-data")
         return self.updated({name: weight / norm for name, weight in self.items()})
 
 
@@ -233,12 +230,12 @@ class StartingWeights:
         lower = self.lower_is_better
         names = (lower,) if isinstance(lower, str) else tuple(lower)
         if names and has_canonical(self.weights):
-            features = "the features for which lower is better"
-            raise conflict("canonical weights have signs", features, "lower_is_better")
+            message = "canonical weights have signs: leave out features for which lower is better"
+            raise UsageError(message, parameter="lower_is_better", code="conflict")
         object.__setattr__(self, "lower_is_better", names)
         if not isinstance(self.pretrained, bool):
-            rule, value = "pretrained must be true or false", self.pretrained
-            raise wrong_value(rule, value, "pretrained", code="invalid-setting")
+            rule = "pretrained must be true or false"
+            raise wrong_value(rule, self.pretrained, "pretrained", code="invalid-setting")
         if self.fixed is not None:
             object.__setattr__(self, "fixed", _read_fixed(self.fixed))
 
@@ -421,18 +418,20 @@ def match(
     if weights is None:
         canonical, values = Weights({}, canonical.origin), {**canonical, **values}
     values |= canonical
-    if missing := [name for name in lists.feature_names if name not in values]:
-        what = f"weight for {list_names(missing)}, found in {name_lists(lists.origin)}"
-        code = "missing-weight"
-        raise missing_data(what, "add it", canonical.origin, parameter="weights", code=code)
+    if names := [name for name in lists.feature_names if name not in values]:
+        message = f"no weight for {list_names(names)}, found in {name_lists(lists.origin)}: add it"
+        raise DataError(message, canonical.origin, parameter="weights", code="missing-weight")
     unused = canonical.keys() - set(lists.feature_names)
     for name in sorted(unused & lists.extras.keys()):
         column = np.asarray(lists.extras[name])
         absent = np.count_nonzero(np.isnan(column)) if column.dtype.kind == "f" else 0
         if absent:
-            problem = f"{name}, which has a canonical weight, is missing for {absent:,} of "
-            problem += f"{format_count(len(column), 'candidate')}: add it to these lists"
-            raise DataError(f"{problem}, or leave its weight out", lists.origin, code="bad-number")
+            message = (
+                f"{name}, which has a canonical weight, is missing for {absent:,} of "
+                f"{format_count(len(column), 'candidate')}: add it to these lists, or leave its "
+                "weight out"
+            )
+            raise DataError(message, lists.origin, code="bad-number")
     if unused:
         names = list_names(name for name in canonical if name in unused)
         note = f"{names} left out: there is no such feature in {name_lists(lists.origin)}"
@@ -576,9 +575,9 @@ def _name_canonical(given: Any, lists: NBest) -> Weights:
         return weights
     names = lists.feature_names
     if len(weights) != len(names):
-        found, features = f"{len(weights)} weights without names", f"{len(names)} features"
-        remedy, code = ", ".join(names), "wrong-length"
-        raise mismatch(found, features, weights.origin, remedy=remedy, code=code)
+        count = len(names)
+        message = f"{len(weights)} weights without names, but {count} features: {', '.join(names)}"
+        raise DataError(message, weights.origin, code="wrong-length")
     return Weights(zip(names, weights.values(), strict=True), weights.origin)
 
 
@@ -601,6 +600,6 @@ def _find_features(lists: NBest, selected: Iterable[str], parameter: str) -> set
     labels = {name: find_label(name) for name in lists.feature_names}
     known = labels.keys() | set(labels.values())
     if unknown := [name for name in chosen if name not in known]:
-        remedy, name = f"choose from {list_names(lists.feature_names)}", unknown[0]
-        raise missing_data("feature", remedy, lists.origin, name=name, parameter=parameter)
+        message = f"no feature {unknown[0]}: choose from {list_names(lists.feature_names)}"
+        raise DataError(message, lists.origin, parameter=parameter, code="missing-feature")
     return {name for name, label in labels.items() if name in chosen or label in chosen}

@@ -354,7 +354,7 @@ VARIED = np.arange(8.0).reshape(4, 2)
         ),
         (VARIED, [1, 1, 0, 0], TWO, "all candidates have the same y in each of 2 lists"),
         (VARIED, [1, np.inf, 0, 0], TWO, "Input y contains infinity"),
-        (VARIED, [1, 2, 3, 4], [0, 1, 2, 3], "no list of two rows, so that there is a choice"),
+        (VARIED, [1, 2, 3, 4], [0, 1, 2, 3], "no list of two rows: give"),
         (ONES, [1, 0, 1, 0], TWO, "no column of X that varies within a list"),
         (VARIED, [1, 0, 1], TWO, "inconsistent numbers of samples: .4, 3."),
         (VARIED, [1, 0, 1, 0], None, "qid is missing: .* or qid=np.zeros.len.X.. if all rows are"),
