@@ -433,8 +433,8 @@ def match(
             )
             raise DataError(message, lists.origin, code="bad-number")
     if unused:
-        names = list_names(name for name in canonical if name in unused)
-        note = f"{names} left out: there is no such feature in {name_lists(lists.origin)}"
+        listed = list_names(name for name in canonical if name in unused)
+        note = f"{listed} left out: there is no such feature in {name_lists(lists.origin)}"
         warn_user(locate(canonical.origin) + note)
     new = [name not in canonical for name in lists.feature_names]
     untouched = dict.fromkeys(_UNTUNED if fixed is None else fixed)

@@ -308,9 +308,9 @@ def _to_sentence_column(column: npt.ArrayLike, name: str, lists: NBest) -> Float
     values = _check(column, len(lists), name, lists)
     is_weight = name == "weight"
     if (values < 0).any() or (is_weight and not values.all()):
-        expected, least = "above 0" if is_weight else "a number from 0", float(values.min())
-        where, origin = f"a {name}", lists.origin
-        raise bad_value(where, least, expected, origin, parameter=name, code="mismatch")
+        expected = "above 0" if is_weight else "a number from 0"
+        least, origin = float(values.min()), lists.origin
+        raise bad_value(f"a {name}", least, expected, origin, parameter=name, code="mismatch")
     return values
 
 

@@ -141,9 +141,9 @@ def split_groups(data: InferenceData) -> tuple[dict[str, Group], dict[str, Any]]
     """
     if not is_arviz_data(data):
         kind = type(data).__name__
-        problem = f"a posterior is InferenceData, a DataTree, a Dataset or Draws, not {kind}"
-        remedy = suggest_call(kind)
-        raise UsageError(f"{problem}: {remedy}", parameter="posterior", code="wrong-type")
+        call = suggest_call(kind)
+        message = f"a posterior is InferenceData, a DataTree, Dataset or Draws, not {kind}: {call}"
+        raise UsageError(message, parameter="posterior", code="wrong-type")
     if getattr(data, "children", None):
         datasets = {name: node.to_dataset() for name, node in data.children.items()}
     elif hasattr(data, "data_vars"):
