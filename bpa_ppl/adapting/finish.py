@@ -32,8 +32,10 @@ from bpa_ppl.densities.target import (
     inspect_model,
     require_sites,
     unflatten,
+    weigh_prior,
 )
 from bpa_ppl.diagnostics.check.check import Report, check_draws, make_verdict
+from bpa_ppl.diagnostics.check.prior import compare_with_prior
 from bpa_ppl.diagnostics.ways.compare_ways import (
     BaselineComparison,
     compare_adapted,
@@ -260,7 +262,8 @@ def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
             )
         )
         log_prior = evaluate_priors(target, values)
-    return Draws(
+        weights = weigh_prior(target, {name: draws[0] for name, draws in from_prior.items()})
+    result = Draws(
         values,
         target.features,
         kind=sampled.kind,
@@ -275,6 +278,10 @@ def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
         sites=info.latent,
         record=record,
     )
+    if weights is None:
+        return result
+    compared = compare_with_prior(result, weights)
+    return replace(result, record=structs.replace(record, from_prior=compared))
 
 
 def _warn_of_other_settings(first: ComponentRecord | None, second: ComponentRecord | None) -> None:

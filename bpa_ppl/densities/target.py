@@ -53,7 +53,7 @@ from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists, find_order
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.draws import WEIGHTS, importance_weights, kish, total
 from bpa_ppl.posterior.record import Figures, Finding
 from bpa_ppl.weights import Match
 
@@ -83,6 +83,8 @@ _THREADS = 2
 RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 #: Always as many, so that the program of the prior is compiled once.
 _PRIOR_DRAWS = 1000
+#: If fewer of the first draws of the prior have weight, fewer than a hundred of all will have some.
+_FEW_LIKELY = 5
 _NO_FEATURES = Match((), np.zeros(0), np.zeros(0, bool))
 
 
@@ -836,11 +838,40 @@ def evaluate_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
     if info.discrete or (info.unconstrained and len(info.latent) == 1 and not info.factors):
         return {}
     latent = {name: jnp.asarray(values[name]) for name in info.latent}
-    return dict(jax.device_get(_evaluate_priors(target, latent)))
+    return dict(jax.device_get(_evaluate_sites(target, latent, (*info.latent, *info.factors))))
 
 
-@jax.jit
-def _evaluate_priors(target: Target, values: Sites) -> Sites:
+def weigh_prior(target: Target, prior: Sites) -> Float64 | None:
+    """Return the log likelihood, and that of factors, of each draw of the prior of a program.
+
+    None if the first of them show that few have weight, if discrete sites are summed out, and of a
+    model of lists.
+
+    Args:
+        target: the posterior.
+        prior: draws of the latent sites, (P, …) each.
+    """
+    info = inspect_model(target)
+    if info.discrete or target.has_lists or not prior:
+        return None
+    names, result = (*info.observed, *info.factors), np.zeros(_PRIOR_DRAWS)
+    size = max(1, min(_DRAWS, _BLOCK // max(info.observations, 1)))
+    # The last block is moved back, as in `evaluate`.
+    for start in (*range(0, _PRIOR_DRAWS - size, size), _PRIOR_DRAWS - size) if names else ():
+        latent = {name: prior[name][None, start : start + size] for name in info.latent}
+        sites = jax.device_get(_evaluate_sites(target, latent, names))
+        densities = total(sites, (1, size))[0]
+        result[start : start + size] = np.where(np.isnan(densities), -np.inf, densities)
+        likely = result[: start + size]
+        if start < _DRAWS <= len(likely) and kish(importance_weights(likely)) < _FEW_LIKELY:
+            return None
+    return result
+
+
+@partial(jax.jit, static_argnums=2)
+def _evaluate_sites(target: Target, values: Sites, names: tuple[str, ...]) -> Sites:
+    """Return the log densities of sites at values of the latent ones, (chains, draws, …)."""
+
     def log_density(site: dict[str, Any]) -> jax.Array:
         density: jax.Array = site["fn"].log_prob(site["value"])
         return density if site["scale"] is None else site["scale"] * density
@@ -848,7 +879,6 @@ def _evaluate_priors(target: Target, values: Sites) -> Sites:
     def evaluate_one(latent: Sites) -> Sites:
         seeded = handlers.seed(target.program, jax.random.key(0))
         sites = handlers.trace(handlers.substitute(seeded, data=latent)).get_trace(*target.data)
-        names = (*latent, *inspect_model(target).factors)
         return {name: log_density(sites[name]) for name in names}
 
     return jax.vmap(jax.vmap(evaluate_one))(values)

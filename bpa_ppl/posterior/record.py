@@ -246,6 +246,24 @@ class IndicatorsRecord(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
+class FromPrior(Struct, frozen=True, kw_only=True):
+    """The variable that differs most from draws of the prior, weighted by the likelihood.
+
+    Attributes:
+        effective: the number of effective draws of the prior.
+        p_value: of the difference, with Bonferroni correction for the number of variables.
+        where: the component.
+        mean: its mean by the draws of the prior.
+        deviation: its standard deviation by them.
+    """
+
+    effective: float
+    p_value: float
+    where: str
+    mean: float
+    deviation: float
+
+
 class FeatureScale(Struct, frozen=True):
     """How a feature varies within the adaptation lists.
 
@@ -340,6 +358,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
         machine: system, processor and device.
         recipe: which columns are features.
         figures: what the sampler reports about its run.
+        from_prior: the comparison with draws of the prior; None if few of them have weight.
         feature_scales: how features vary within the lists.
         comparison: the comparison with simple baselines, as from `BaselineComparison.record`.
         options: the options that were passed to `adapt`, and the canonical weights.
@@ -371,6 +390,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     machine: str | None = None
     recipe: RecipeRecord = RecipeRecord()
     figures: Figures = Figures()
+    from_prior: FromPrior | None = None
     feature_scales: dict[str, FeatureScale] = {}
     comparison: dict[str, Any] | None = field(name="baselines", default=None)
     options: dict[str, Any] | None = None

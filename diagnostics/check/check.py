@@ -127,15 +127,15 @@ def check(
     acceptance, rank-normalised split R-hat, bulk and tail ESS, MCSE, divergences and BFMI, the
     figures of ArviZ, of all components of all sites and as far as they are recorded; differences
     between chains; tails and equal draws in succession of the weights. Chains that are copies of
-    one another, or repeat their own draws, fail, because draws would be counted twice. For weighted
-    samples: the effective sample size of the importance weights and Pareto k̂. For a mode: the
-    convergence of the optimisation. A recorded log density must be finite. How far a Gaussian in
-    place of a posterior, as the prior, shifts the weights is reported without a limit. Draws that
-    are not finite, that are fewer than four per chain or the same in all chains fail without
-    further diagnostics of the draws.
+    one another, or repeat their own draws, fail, because draws would be counted twice. Chains of
+    `sample` must have the distribution of draws of the prior that are weighted by the likelihood,
+    where at least 100 of 1,000 are effective. For weighted samples: the effective sample size of
+    the importance weights and Pareto k̂. For a mode: the convergence of the optimisation. A recorded
+    log density must be finite. Draws that are not finite, that are fewer than four per chain or the
+    same in all chains fail without further diagnostics of the draws.
 
-    A pass is not a proof. A check sees only the draws, so it cannot find modes and tails that no
-    chain has visited, a wrong model or wrong data, or a sampler of another density that mixes well
+    A pass is not a proof. A check cannot find modes and tails that neither chains nor draws of the
+    prior have visited, a wrong model or wrong data, or a sampler of another density that mixes well
     (`bpa calibrate` finds it). With the default limits, at most 1 % of good posteriors with 1,300
     effective draws fail; with fewer, R-hat alone refuses more of them, and asks for more draws.
 

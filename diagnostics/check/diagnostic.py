@@ -277,6 +277,7 @@ DIAGNOSTICS: Registry[Diagnostic] = Registry(
         "chain-means": "bpa_ppl.diagnostics.check.convergence:ChainMeans",
         "tails": "bpa_ppl.diagnostics.check.convergence:Tails",
         "equal-draws": "bpa_ppl.diagnostics.check.convergence:EqualDraws",
+        "prior-draws": "bpa_ppl.diagnostics.check.prior:PriorDraws",
         "importance-ess": "bpa_ppl.diagnostics.check.importance:ImportanceESS",
         "pareto-k": "bpa_ppl.diagnostics.check.importance:ParetoK",
         "newton-decrement": "bpa_ppl.diagnostics.check.of_samplers:NewtonDecrement",

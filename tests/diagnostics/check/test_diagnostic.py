@@ -22,7 +22,13 @@ from bpa_ppl.diagnostics.check.check import check_and_record, read_report
 from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS, Run
 from bpa_ppl.errors import NotConverged
 from bpa_ppl.extending import Advice, Diagnostic
-from bpa_ppl.posterior.record import Figures, Finding, Record, SamplerRecord
+from bpa_ppl.posterior.record import (
+    Figures,
+    Finding,
+    FromPrior,
+    Record,
+    SamplerRecord,
+)
 
 NAMES = ("LM0", "TM0")
 CHAINS, DRAWS = 4, 1000
@@ -42,6 +48,11 @@ def chains(change: Any = None, **parts: Any) -> Draws:
 def point(decrement: float) -> Draws:
     record = Record(figures=Figures(newton_decrement=decrement))
     return Draws({"weights": np.zeros((1, 1, 2))}, NAMES, kind="point", record=record)
+
+
+def compared_with_prior(p_value: float) -> Draws:
+    compared = FromPrior(effective=900.0, p_value=p_value, where="TM0", mean=4.0, deviation=4.0)
+    return chains(record=Record(from_prior=compared))
 
 
 def weighted(log_weight: np.ndarray) -> Draws:
@@ -102,6 +113,7 @@ CASES: dict[str, tuple[Draws, Draws]] = {
     "chain-means": (APART, chains()),
     "tails": (chains(widen), chains()),
     "equal-draws": (chains(repeat), chains()),
+    "prior-draws": (compared_with_prior(1e-4), compared_with_prior(0.5)),
     "importance-ess": (weighted(30 * WEIGHTS), weighted(WEIGHTS)),
     "pareto-k": (weighted(30 * WEIGHTS), weighted(WEIGHTS)),
     "newton-decrement": (point(0.1), point(1e-9)),
