@@ -19,6 +19,7 @@ import multiprocessing
 import os
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
 from tempfile import TemporaryDirectory
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -33,52 +34,62 @@ if TYPE_CHECKING:
 MAX_RHAT = 1.01
 
 
-def run_ours(name: str) -> dict[str, Any]:
-    """Return what two calls of `bpa_ppl.sample` take and say."""
-    from gallery_programs import PROGRAMS
+def run_ours(module: str, name: str, calls: int = 2) -> dict[str, Any]:
+    """Return what calls of `bpa_ppl.sample` take and say.
 
+    Args:
+        module: of the program.
+        name: of the program.
+        calls: their number, with different seeds.
+    """
     import bpa_ppl as bpa
 
-    program, result = PROGRAMS[name], {"cpu": [], "ess": []}
-    for seed in (0, 1):
+    program, result = import_module(module).PROGRAMS[name], {"cpu": [], "ess": []}
+    for seed in range(calls):
         start = process_time()
         try:
             data = bpa.sample(program.model, program.data, seed=seed)
         except bpa.BpaError as error:
-            return {"refused": str(error)}
+            return {"refused": str(error), "cpu": [process_time() - start]}
+        except Exception as error:  # a mistake of this package
+            return {"raised": repr(error), "cpu": [process_time() - start]}
         result["cpu"].append(process_time() - start)
         result["ess"].append(count_draws(data["posterior"]))
         if not seed:
-            result |= {"moments": find_moments(data["posterior"]), "passes": bool(bpa.check(data))}
+            report = bpa.check(data)
+            result |= {"moments": find_moments(data["posterior"]), "passes": bool(report)}
             result["chosen"] = data.attrs.get("chosen", data.attrs.get("sampler"))
+            result["problems"] = "; ".join(one.advice for one in report.failures)
     return result
 
 
-def run_numpyro(name: str) -> dict[str, Any]:
-    """Return what two runs of NumPyro's NUTS take, and whether the draws pass the same check."""
+def run_numpyro(module: str, name: str, calls: int = 2) -> dict[str, Any]:
+    """Return what runs of NumPyro's NUTS take, and whether the draws pass the same check.
+
+    The arguments are those of `run_ours`.
+    """
     import arviz
     import jax
-    from gallery_programs import PROGRAMS
     from numpyro.infer import MCMC, NUTS
 
     import bpa_ppl as bpa
 
-    program, result = PROGRAMS[name], {"cpu": [], "ess": []}
+    program, result = import_module(module).PROGRAMS[name], {"cpu": [], "ess": []}
     mcmc = MCMC(
         NUTS(program.model), num_warmup=1000, num_samples=1000, num_chains=4, progress_bar=False
     )
-    for seed in (0, 1):
+    for seed in range(calls):
         start = process_time()
         try:
             mcmc.run(jax.random.key(seed), *program.data)
             # ArviZ cannot compute log likelihoods if discrete sites are summed out.
             data = arviz.from_numpyro(mcmc, log_likelihood=not program.is_discrete)
         except Exception as error:  # whatever NumPyro raises
-            return {"refused": str(error)}
+            return {"refused": str(error), "cpu": [process_time() - start]}
         result["cpu"].append(process_time() - start)
         result["ess"].append(count_draws(data["posterior"]))
         if not seed:
-            result["passes"] = bool(bpa.check(data))
+            result |= {"moments": find_moments(data["posterior"]), "passes": bool(bpa.check(data))}
     return result
 
 
@@ -164,7 +175,7 @@ def describe_errors(moments: Moments, reference: Moments | None) -> tuple[str, s
 
 def describe_speed(result: dict[str, Any], call: int) -> str:
     """Return the effective draws per CPU second of a call."""
-    if "refused" in result:
+    if "passes" not in result:
         return "–"
     return f"{result['ess'][call] / result['cpu'][call]:.0f}"
 
@@ -178,9 +189,9 @@ def print_gallery(options: Any) -> None:
     speeds = "first call", "NumPyro, first", "second call", "NumPyro, second"
     table = Table("program", *columns, *speeds, "NumPyro's check")
     for name in options.programs or PROGRAMS:
-        ours, theirs = run_apart(run_ours, name), run_apart(run_numpyro, name)
-        if "refused" in ours:
-            cells = ["–", "refused", "–", "–"]
+        ours, theirs = (run_apart(run, "gallery_programs", name) for run in (run_ours, run_numpyro))
+        if "passes" not in ours:
+            cells = ["–", next(iter(ours)), "–", "–"]
         else:
             reference = find_reference(name, options.draws)
             verdict = "passes" if ours["passes"] else "fails"

@@ -14,9 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jax.experimental.ode import odeint
+from jax.scipy.special import gammainc, gammaincc, ndtri
+from numpyro import handlers
 from numpyro.contrib.control_flow import scan
 from numpyro.distributions import constraints
+from numpyro.infer.reparam import LocScaleReparam
 from scipy import stats
+from scipy.integrate import odeint as solve
 
 from bpa_ppl._runtime.arrays import Float64
 
@@ -89,6 +94,10 @@ def schools(effects: Float64, errors: Float64) -> None:
         z = numpyro.sample("z", dist.Normal(0, 1))
         theta = numpyro.deterministic("theta", mu + tau * z)
         numpyro.sample("y", dist.Normal(theta, errors), obs=effects)
+
+
+#: The eight schools in coordinates that NumPyro chooses.
+schools_reparametrised = handlers.reparam(schools_centred, config={"theta": LocScaleReparam(0)})
 
 
 def mixture_free(y: Float64) -> None:
@@ -258,6 +267,53 @@ def simplex(y: Any) -> None:
     numpyro.sample("y", dist.Multinomial(int(y.sum()), shares), obs=y)
 
 
+def overdispersed(y: Any) -> None:
+    """Counts of categories that vary more than those of a multinomial distribution."""
+    concentration = numpyro.sample("concentration", dist.HalfNormal(10))
+    shares = numpyro.sample("shares", dist.Dirichlet(jnp.ones(y.shape[1])))
+    of_rows = dist.DirichletMultinomial(concentration * shares, y.sum(axis=1))
+    numpyro.sample("y", of_rows, obs=y)
+
+
+def predator_prey(times: Float64, y: Float64) -> None:
+    """Numbers of predators and prey by the equations of Lotka and Volterra."""
+    start = numpyro.sample("start", dist.LogNormal(jnp.log(10.0), 1).expand([2]).to_event(1))
+    centre = jnp.array([1.0, 0.05, 1.0, 0.05])
+    rates = numpyro.sample("rates", dist.TruncatedNormal(centre, centre / 2, low=0.0).to_event(1))
+    sigma = numpyro.sample("sigma", dist.LogNormal(-1, 1).expand([2]).to_event(1))
+    numbers = odeint(
+        lotka_volterra, start, jnp.asarray(times), rates, rtol=1e-6, atol=1e-5, mxstep=1000
+    )
+    numpyro.sample("y", dist.LogNormal(jnp.log(numbers), sigma).to_event(2), obs=y)
+
+
+def lotka_volterra(numbers: Any, time: Any, rates: Any) -> Any:
+    """Return the growth of the prey and of the predators."""
+    growth = jnp.stack([rates[0] - rates[1] * numbers[1], rates[3] * numbers[0] - rates[2]])
+    return growth * numbers
+
+
+def copula(y: Float64) -> None:
+    """Two gamma distributions, joined by a Gaussian copula."""
+    shapes = numpyro.sample("shapes", dist.LogNormal(0, 1).expand([2]).to_event(1))
+    rates = numpyro.sample("rates", dist.LogNormal(0, 1).expand([2]).to_event(1))
+    correlation = numpyro.sample("correlation", dist.Uniform(-1, 1))
+    numpyro.sample("y", dist.Gamma(shapes, rates).to_event(1), obs=y)
+    levels = jnp.clip(gammainc(shapes, rates * y), 1e-6, 1 - 1e-6)
+    first, second = ndtri(levels).T
+    free = 1 - correlation**2
+    squares = correlation**2 * (first**2 + second**2) - 2 * correlation * first * second
+    numpyro.factor("joint", -jnp.sum(squares / free + jnp.log(free)) / 2)
+
+
+def censored(y: Float64, is_censored: Any) -> None:
+    """Waiting times of a gamma distribution, of which some have not ended."""
+    shape = numpyro.sample("shape", dist.LogNormal(0, 1))
+    rate = numpyro.sample("rate", dist.LogNormal(0, 1))
+    ended = dist.Gamma(shape, rate).log_prob(y)
+    numpyro.factor("y", jnp.sum(jnp.where(is_censored, jnp.log(gammaincc(shape, rate * y)), ended)))
+
+
 def improper(y: Float64) -> None:
     """A flat prior on the positive numbers."""
     sigma = numpyro.sample("sigma", dist.ImproperUniform(constraints.positive, (), ()))
@@ -305,6 +361,18 @@ def _make() -> dict[str, Program]:
     scale = root * of_scale.expect(lambda x: 1 / x)
     scale_sd = np.sqrt(root**2 * of_scale.expect(lambda x: 1 / x**2) - scale**2)
 
+    years = np.arange(21.0)
+    rates, begin = np.array([0.55, 0.028, 0.84, 0.026]), np.array([33.9, 5.9])
+
+    def grow(numbers: Any, time: float) -> Any:
+        return numbers * [rates[0] - rates[1] * numbers[1], rates[3] * numbers[0] - rates[2]]
+
+    numbers = solve(grow, begin, years) * np.exp(0.25 * normal(size=(21, 2)))
+    pair = stats.norm.cdf(RNG.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], size=150))
+    amounts = stats.gamma.ppf(pair, [2.0, 3.0]) / [1.0, 2.0]
+    waited = RNG.gamma(2.0, 1 / 0.5, size=100)
+    tables = RNG.multinomial(20, RNG.dirichlet([4.0, 2.0, 1.0, 3.0], size=40))
+
     def with_missing(found: Moments) -> Moments:
         """Return the moments of a program with those of the observations that are missing."""
         (mean, error), (sigma, error_of_sigma) = found["mu"], found["sigma"]
@@ -317,6 +385,7 @@ def _make() -> dict[str, Program]:
         "counts": Program(counts, (exposure, x[:80, 0], events)),
         "schools, centred": Program(schools_centred, (EFFECTS, ERRORS), expected="fails"),
         "schools": Program(schools, (EFFECTS, ERRORS)),
+        "schools, reparametrised": Program(schools_reparametrised, (EFFECTS, ERRORS)),
         "mixture, free": Program(mixture_free, (parts,), expected="fails"),
         "mixture, ordered": Program(mixture_ordered, (parts,)),
         "mixture, enumerated": Program(mixture_enumerated, (parts,), is_discrete=True),
@@ -337,6 +406,10 @@ def _make() -> dict[str, Program]:
         "obs_mask": Program(imputed, (y, is_seen), reference=("mask", with_missing)),
         "factor": Program(factors, (signs,), {"share": (share.mean(), share.std())}),
         "simplex": Program(simplex, (votes,), {"shares[0]": (first.mean(), first.std())}),
+        "Dirichlet-multinomial": Program(overdispersed, (tables,)),
+        "predator and prey": Program(predator_prey, (years, numbers)),
+        "copula": Program(copula, (amounts,)),
+        "censored": Program(censored, (np.minimum(waited, 5.0), waited > 5)),
         "improper": Program(improper, (y,), {"sigma": (scale, scale_sd)}),
         "subsample": Program(subsampled, (y,), expected="refuses"),
     }
