@@ -86,8 +86,9 @@ def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | Non
     if not moves.any():
         return None
     names, values = np.array(names)[moves].tolist(), values[..., moves]
-    described = {"dims": draws.dims, "coords": draws.coords, "sites": draws.sites}
-    components = Draws(draws.prior, draws.features, **described).components()
+    components = Draws(
+        draws.prior, draws.features, dims=draws.dims, coords=draws.coords, sites=draws.sites
+    ).components()
     prior = np.stack([components[name][0] for name in names], axis=-1)
     flat = values.reshape(-1, len(names))
     ranks = (rankdata(flat, axis=0) - 0.5) / len(flat)
