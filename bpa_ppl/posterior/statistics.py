@@ -24,6 +24,8 @@ from bpa_ppl._runtime.arrays import Float64
 TAILS = (0.05, 0.95)
 #: Above it importance weights are unreliable (Vehtari et al. 2024).
 POOR_PARETO_K = 0.7
+#: Fourth powers of numbers beyond it, and of those below its inverse, are no numbers in float64.
+LARGEST = 1e70
 #: With fewer values, a tail cannot be fitted.
 _MIN_WEIGHTS = 25
 #: A tail is fitted if one draw makes up this share of the sum of absolute deviations, and this

@@ -16,6 +16,7 @@ from bpa_ppl.diagnostics.check.advice import Advice, find_advice
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import Finding
 from bpa_ppl.posterior.statistics import (
+    LARGEST,
     ess,
     estimate_tail_shapes,
     mcse,
@@ -85,13 +86,13 @@ class Run:
 
     @cached_property
     def not_finite(self) -> Int64:
-        """(components,) the number of draws that are NaN or infinite."""
+        """(components,) the number of draws that are NaN, infinite or too large to be squared."""
         return np.asarray(np.isnan(self.values).sum(axis=(0, 1)))
 
     @cached_property
     def constant(self) -> Int64:
-        """The indices of the components whose draws are all equal."""
-        return np.flatnonzero(np.ptp(self.values, axis=(0, 1)) == 0)
+        """The indices of the components whose draws are all equal, or too small to be squared."""
+        return np.flatnonzero(np.ptp(self.values, axis=(0, 1)) < 1 / LARGEST)
 
     @cached_property
     def usable(self) -> bool:
@@ -236,7 +237,9 @@ class Diagnostic(Component, frozen=True):
 
 
 def list_components(draws: Draws) -> tuple[list[str], Float64]:
-    """Return the names and draws, (C, D, components), of all components; NaN if not finite.
+    """Return the names and draws, (C, D, components), of all components.
+
+    Draws that are not finite, or beyond `LARGEST`, are NaN.
 
     A constant component of a site whose other components vary is left out: it is structural, such
     as the diagonal of a correlation matrix.
@@ -251,7 +254,7 @@ def list_components(draws: Draws) -> tuple[list[str], Float64]:
         moving = {name: cell for name, cell in cells.items() if np.ptp(cell) != 0}
         components |= cells if site == WEIGHTS and draws.features else moving or cells
     values = np.stack([*components.values()], axis=-1)
-    return list(components), np.where(np.isfinite(values), values, np.nan)
+    return list(components), np.where(np.abs(values) <= LARGEST, values, np.nan)
 
 
 #: In the order of the table: those that explain others come first.

@@ -6,7 +6,7 @@ import numpy as np
 
 from bpa_ppl.diagnostics.check.diagnostic import FEWEST, Diagnostic, Run
 from bpa_ppl.posterior.record import Finding
-from bpa_ppl.posterior.statistics import find_copied_chains
+from bpa_ppl.posterior.statistics import LARGEST, find_copied_chains
 
 _AT_LEAST = 100  # draws per chain that are advised
 
@@ -28,7 +28,7 @@ class DrawsPerChain(Diagnostic, frozen=True):
 
 
 class NotFinite(Diagnostic, frozen=True):
-    """Draws that are NaN or infinite; reported if there are any."""
+    """Draws that are NaN, infinite or beyond 1e70; reported if there are any."""
 
     title = "not finite"
 
@@ -42,14 +42,15 @@ class NotFinite(Diagnostic, frozen=True):
         worst = int(broken.argmax())
         count = int(np.prod(run.draws.shape))
         advice = (
-            f"{broken[worst]} of {count} draws of {run.names[worst]} are NaN or infinite: the "
-            "sampler or the model that produced them is wrong, and more draws do not help"
+            f"{broken[worst]} of {count} draws of {run.names[worst]} are NaN, infinite or beyond "
+            f"{LARGEST:g}: the sampler or the model that produced them is wrong, and more draws do "
+            "not help; or the variable needs a larger unit"
         )
         return self.finding(float(broken.sum()), "= 0", False, advice, run.names[worst])
 
 
 class Constant(NotFinite, frozen=True):
-    """Components whose draws are all equal; reported if there are any."""
+    """Components whose draws are all equal, or within 1e-70; reported if there are any."""
 
     title = "constant"
 
@@ -64,6 +65,8 @@ class Constant(NotFinite, frozen=True):
             f"all draws of {name} are equal: if its value is known, fix it instead of sampling it, "
             "otherwise the sampler does not move"
         )
+        if np.ptp(run.values[..., run.constant[0]]):
+            advice = f"all draws of {name} are within {1 / LARGEST:g}: it needs a smaller unit"
         return self.finding(float(run.constant.size), "= 0", False, advice, name)
 
 

@@ -38,7 +38,7 @@ from bpa_ppl.posterior.opening import (
     open_posterior,
     select_variables,
 )
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, estimate_tail_shapes
+from bpa_ppl.posterior.statistics import LARGEST, POOR_PARETO_K, ess, estimate_tail_shapes
 from bpa_ppl.weights import Weights
 
 #: A variable that is one cell of an array: `theta[1]`, `theta[1,2]`, `theta.1.2`.
@@ -163,6 +163,14 @@ def select_comparable(
         why, (label, *_) = next(iter(infinite.items()))
         problem = f"{label} is {why}: fix the sampler that drew it, or leave it out of var_names"
         raise DataError(problem, code="bad-number")
+    for k, label in enumerate(rest.labels):
+        largest = max(float(np.abs(x[..., k]).max()) for x in rest.values)
+        if largest > LARGEST or 0 < largest < 1 / LARGEST:
+            raise DataError(
+                f"{label} has values up to {largest:.2g}, whose powers are no numbers in float64: "
+                f"divide it by {largest:.0e} in all posteriors, or leave it out by var_names",
+                code="bad-number",
+            )
     rest, flat = _drop_flat(rest, runs)
     rest, without_mean = _drop_without_mean(rest, runs, reference)
     not_numbers = list(dict.fromkeys(chain.from_iterable(run.not_numbers for run in runs)))
@@ -352,12 +360,16 @@ def _drop_discrete(
 
 
 def _is_discrete(x: npt.NDArray[Any]) -> bool:
-    """Return whether all values are whole numbers, and not all the same in each cell."""
+    """Return whether all values are whole numbers, and not all the same in each cell.
+
+    All floating-point numbers from 2^52 on are whole.
+    """
     if x.dtype.kind != "f":
         return True
     if not np.isfinite(x).all():
         return False
-    return bool(np.all(x == np.floor(x)) and (x != x[:1, :1]).any())
+    whole = (x == np.floor(x)).all() and np.abs(x).max(initial=0) < 2.0**52
+    return bool(whole and (x != x[:1, :1]).any())
 
 
 def _stack(names: Sequence[str], runs: Sequence[_Run], expected: Mapping[str, _Variable]) -> _Cells:

@@ -103,6 +103,22 @@ def test_variables_are_chosen() -> None:
         check(data, var_names=["tau"])
 
 
+@pytest.mark.parametrize(
+    ("scale", "name"), [(1e60, ""), (1e200, "not finite"), (1e-200, "constant")]
+)
+def test_values_that_cannot_be_squared_need_another_unit(scale: float, name: str) -> None:
+    rng = np.random.default_rng(0)
+    runs = [{"x": scale * rng.normal(size=SHAPE), "y": rng.normal(size=SHAPE)} for _ in range(2)]
+    failures = check(runs[0]).failures
+    assert [finding.name for finding in failures] == ([name] if name else [])
+    assert all(finding.where == "x" and "unit" in finding.advice for finding in failures)
+    if name:
+        with raises(DataError, "bad-number", match="x has values up to .*: divide it by"):
+            bpa.compare(*runs)
+    else:
+        assert bpa.compare(*runs)["a"].verdict != "DIFFERS"
+
+
 def test_a_chain_that_is_apart_fails() -> None:
     apart = np.random.default_rng(0).normal(size=SHAPE)
     apart[2] += 3.0
