@@ -16,7 +16,6 @@ from bpa_ppl.adapting.prior import choose_prior
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import NUMPYRO_LOCK
 from bpa_ppl.densities.weights_target import choose_coordinates
-from bpa_ppl.diagnostics.ways.compare_ways import describe_left_out
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.log_linear import log_linear
@@ -56,7 +55,7 @@ def choose_indicators(prepared: Prepared, observed: Observed) -> tuple[Prepared,
     sources = prepared.matched.recipe.sources
     columns = tuple(source.column for source in sources if isinstance(source, Indicators))
     record = IndicatorsRecord(difference, columns)
-    warn_user(describe_left_out(record))
+    warn_user(str(record))
     matched = others.matched.without_indicators()
     return replace(others, matched=matched, indicators=record), observed.without_features(names)
 

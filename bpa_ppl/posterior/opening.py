@@ -499,7 +499,7 @@ def select_variables(
     for variable, values in group.arrays.items():
         if values.dtype.kind not in "biuf":
             left_out[NOT_NUMBERS].append(variable)
-        elif values.dtype.kind != "f" and not of_features and variable not in named:
+        elif not of_features and variable not in named and is_discrete(values):
             left_out[DISCRETE].append(variable)
         else:
             kept[variable] = values
@@ -545,6 +545,22 @@ def _without_broken(draws: Draws, named: set[str], left_out: Reasons) -> Draws:
         return draws
     left_out[INFINITE] += broken
     return replace(draws, values=values, sites=tuple(sites))
+
+
+def is_discrete(x: Any) -> bool:
+    """Return whether all values are whole numbers, and not all the same in each cell.
+
+    All floating-point numbers from 2^52 on are whole.
+
+    Args:
+        x: (chains, draws, …).
+    """
+    if x.dtype.kind != "f":
+        return True
+    if not np.isfinite(x).all():
+        return False
+    whole = (x == np.floor(x)).all() and np.abs(x).max(initial=0) < 2.0**52
+    return bool(whole and (x != x[:1, :1]).any())
 
 
 def describe_left_out(done: str, reasons: Reasons) -> tuple[str, ...]:

@@ -240,10 +240,22 @@ class IndicatorsRecord(Struct, frozen=True):
     Attributes:
         log_bayes_factor: the log Bayes factor for including the indicators.
         left_out: the columns whose indicators were left out.
+
+    >>> str(IndicatorsRecord(-4.1, ("system",)))[:43]
+    'the indicators of system are left out: they'
     """
 
     log_bayes_factor: float
     left_out: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.left_out:
+            return ""
+        return (
+            f"the indicators of {', '.join(self.left_out)} are left out: they do not explain the "
+            "order of the candidates of the judged lists (log Bayes factor "
+            f"{self.log_bayes_factor:.1f}); to keep them, choose a prior variance"
+        )
 
 
 class FromPrior(Struct, frozen=True, kw_only=True):

@@ -37,7 +37,6 @@ from bpa_ppl.diagnostics.pages.traces import (
 from bpa_ppl.diagnostics.ways.compare_ways import (
     NEW,
     BaselineComparison,
-    describe_indicators,
     read_comparison,
 )
 from bpa_ppl.diagnostics.ways.paired import estimate_proportion
@@ -170,7 +169,7 @@ def _describe_comparison(draws: Draws, report: Report) -> list[Section]:
         return []
     if not report:
         return [Section(_COMPARED, (_DOUBT, comparison.block()))]
-    notes = [*comparison.sentences, *describe_indicators(draws)]
+    notes = [note for note in (*comparison.sentences, str(draws.record.indicators or "")) if note]
     sentences = [f"{note[:1].upper()}{note[1:]}." for note in notes]
     return [Section(_COMPARED, (*sentences, comparison.block()))]
 

@@ -35,6 +35,7 @@ from bpa_ppl.posterior.opening import (
     Groups,
     Reasons,
     describe_left_out,
+    is_discrete,
     open_posterior,
     select_variables,
 )
@@ -175,7 +176,7 @@ def select_comparable(
     rest, without_mean = _drop_without_mean(rest, runs, reference)
     not_numbers = list(dict.fromkeys(chain.from_iterable(run.not_numbers for run in runs)))
     reasons = {NOT_NUMBERS: not_numbers, **discrete, **infinite, **flat, **without_mean}
-    sentences = _describe_left_out(reasons, one_sided)
+    sentences = describe_left_out("compared", {**reasons, **one_sided})
     cells = cells.select([label in {*features, *rest.labels} for label in cells.labels])
     if not cells.labels:
         raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
@@ -343,8 +344,7 @@ def _take_common(
     for name in dict.fromkeys(chain.from_iterable(run.variables for run in runs)):
         if name not in common:
             owners = list(dict.fromkeys(run.sampler for run in runs if name in run.variables))
-            verb = "has" if len(owners) == 1 else "have"
-            one_sided.setdefault(f"{' and '.join(owners)} {verb}", []).append(name)
+            one_sided.setdefault(f"only in {' and '.join(owners)}", []).append(name)
     known = [run.parameters for run in runs]
     needed = [v for v in common if any(of is None or v in of for of in known)]
     return needed, one_sided
@@ -355,21 +355,8 @@ def _drop_discrete(
 ) -> tuple[list[str], Reasons]:
     """Return the variables that are continuous in all runs, or features."""
     others = [v for v in names if v not in features]
-    discrete = [v for v in others if any(_is_discrete(run.variables[v].values) for run in runs)]
+    discrete = [v for v in others if any(is_discrete(run.variables[v].values) for run in runs)]
     return [v for v in names if v not in discrete], {DISCRETE: discrete}
-
-
-def _is_discrete(x: npt.NDArray[Any]) -> bool:
-    """Return whether all values are whole numbers, and not all the same in each cell.
-
-    All floating-point numbers from 2^52 on are whole.
-    """
-    if x.dtype.kind != "f":
-        return True
-    if not np.isfinite(x).all():
-        return False
-    whole = (x == np.floor(x)).all() and np.abs(x).max(initial=0) < 2.0**52
-    return bool(whole and (x != x[:1, :1]).any())
 
 
 def _stack(names: Sequence[str], runs: Sequence[_Run], expected: Mapping[str, _Variable]) -> _Cells:
@@ -469,15 +456,6 @@ def _drop_without_mean(
     }
 
 
-def _describe_left_out(dropped: Reasons, one_sided: Reasons) -> tuple[str, ...]:
-    """Return a sentence on each kind of variables that are not compared."""
-    return describe_left_out("compared", dropped) + tuple(
-        f"not compared, because only {owner} {'it' if len(names) == 1 else 'them'}: "
-        + ", ".join(names)
-        for owner, names in one_sided.items()
-    )
-
-
 def _describe_incomplete(
     count: int,
     runs: Sequence[_Run],
@@ -503,8 +481,7 @@ def _describe_incomplete(
         return ""
     sizes = {v: len(of.labels) for run in runs for v, of in run.variables.items()}
     total = sum(sizes[v] for v in {*common, *chain.from_iterable(one_sided.values())})
-    reasons = [f"only {owner} {list_names(of)}" for owner, of in one_sided.items()]
-    reasons += [f"{list_names(of)} is {why}" for why, of in uneven.items()]
+    reasons = [f"{list_names(of)} is {why}" for why, of in {**one_sided, **uneven}.items()]
     return f"{count} of {total} variables were compared, because {' and '.join(reasons)}"
 
 

@@ -64,7 +64,6 @@ from bpa_ppl.gains.preferences import Choice, has_preferences
 from bpa_ppl.lists.nbest import NBest, demote_to_extras, to_choice
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.record import IndicatorsRecord
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 
 if TYPE_CHECKING:
@@ -401,25 +400,6 @@ def to_record(comparison: BaselineComparison) -> dict[str, Any]:
     """Return a comparison as a posterior records it: see `read_comparison`."""
     recorded: dict[str, Any] = msgspec.to_builtins(comparison)
     return recorded
-
-
-def describe_left_out(indicators: IndicatorsRecord) -> str:
-    """Return a sentence on indicators that `adapt` has left out.
-
-    >>> describe_left_out(IndicatorsRecord(-4.1, ("system",)))[:43]
-    'the indicators of system are left out: they'
-    """
-    return (
-        f"the indicators of {', '.join(indicators.left_out)} are left out: they do not explain the "
-        "order of the candidates of the judged lists (log Bayes factor "
-        f"{indicators.log_bayes_factor:.1f}); to keep them, choose a prior variance"
-    )
-
-
-def describe_indicators(draws: Draws) -> list[str]:
-    """Return the sentences on the indicators of a posterior that were left out."""
-    indicators = draws.record.indicators
-    return [describe_left_out(indicators)] if indicators and indicators.left_out else []
 
 
 def read_comparison(draws: Draws) -> BaselineComparison | None:

@@ -13,7 +13,6 @@ from scipy.special import expit
 from bpa_ppl import Draws, NBest, adapt, as_draws, from_lists, rerank
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.diagnostics.ways.compare_ways import describe_indicators, describe_left_out
 
 NAMES = [f"S{k}" for k in range(10)]
 LAPLACE: dict[str, Any] = {"gain": "mqm", "sampler": "laplace"}
@@ -81,7 +80,7 @@ def test_indicators_that_explain_nothing_are_left_out() -> None:
     assert record.left_out == ("system",)
     assert record.log_bayes_factor < -3
     assert note.level == logging.WARNING
-    assert [note.message] == [describe_left_out(record)] == describe_indicators(draws)
+    assert note.message == str(record)
     assert note.message[1:] in posterior_page(draws)
     # The posterior is that of the lists without the column.
     plain = as_draws(adapt(pool, None, **LAPLACE))
@@ -105,5 +104,5 @@ def test_indicators_that_help_are_kept() -> None:
     assert not record.left_out
     expected = log_evidence(draws, pool) - log_evidence(plain, pool)
     assert record.log_bayes_factor == pytest.approx(expected, abs=0.01)
-    assert describe_indicators(draws) == describe_indicators(plain) == []
+    assert str(record) == ""
     assert plain.record.indicators is None

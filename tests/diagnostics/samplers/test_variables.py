@@ -205,9 +205,9 @@ def test_cells_that_are_not_those_of_the_array_stay_variables(
     array = autoregressive(0.3, 4, 1000, int(np.prod(shape)), 2).reshape(4, 1000, *shape)
     found = compare(run(0) | dict.fromkeys(cells, run(3)["mu"]), run(1) | {"theta": array})
     assert found.left_out == (
-        f"not compared, because only a has {'it' if len(cells) == 1 else 'them'}: "
+        f"not compared, because {'it is' if len(cells) == 1 else 'they are'} only in a: "
         f"{', '.join(cells)}",
-        "not compared, because only the reference has it: theta",
+        "not compared, because it is only in the reference: theta",
     )
     assert found["a"].verdict == INCONCLUSIVE
     assert f"1 of {1 + len(cells) + int(np.prod(shape))} variables were" in found["a"].reason
@@ -220,7 +220,7 @@ def test_cells_of_an_incomplete_array_are_named() -> None:
 
     cells = dict.fromkeys(("theta[1]", "theta[3]"), run(3)["mu"])
     found = compare(run(0) | cells, run(1))
-    named = "not compared, because only a has them: theta[1], theta[3]"
+    named = "not compared, because they are only in a: theta[1], theta[3]"
     assert (found.left_out, found["a"].verdict) == ((named,), INCONCLUSIVE)
 
 
@@ -236,13 +236,14 @@ def test_a_variable_that_only_some_have_leaves_no_agreement(
     found = compare({"mine": posterior, "wrong": {"mu": 5 + mine["mu"]}}, reference)
     assert not found
     assert found.left_out == (
-        "not compared, because only mine has it: tau",
-        "not compared, because only the reference has it: log_tau",
+        "not compared, because it is only in mine: tau",
+        "not compared, because it is only in the reference: log_tau",
     )
     assert found["mine"].verdict == INCONCLUSIVE
     assert re.fullmatch(
         r"with 95% confidence, no posterior mean is biased by more than 0\.\d+ sd; 1 of 3 "
-        "variables were compared, because only mine has tau and only the reference has log_tau: .*",
+        "variables were compared, because tau is only in mine and log_tau is only in the "
+        "reference: .*",
         found["mine"].reason,
     )
     assert found["wrong"].verdict == DIFFERS
@@ -253,7 +254,7 @@ def test_a_variable_that_only_some_have_leaves_no_agreement(
         assert result.verdict == NOT_CONVERGED
         assert "1 of 3 variables were compared" in result.reason
     html = render_comparison(found)
-    assert html.count("only the reference has it: log_tau") == 1
+    assert html.count("only in the reference: log_tau") == 1
     assert "1 of 3 variables were compared" in html
     for name, values in {"mine": posterior, "reference": reference}.items():
         inference_data({"posterior": values}).to_netcdf(f"{name}.nc")
@@ -263,7 +264,7 @@ def test_a_variable_that_only_some_have_leaves_no_agreement(
     assert ending.value.code == 3
     assert re.search(r"^mine\.nc +inconclusive ", printed, re.MULTILINE)
     assert "1 of 3 variables were compared" in printed
-    assert "only mine.nc has it: tau" in printed
+    assert "only in mine.nc: tau" in printed
     run_command(["compare", "mine.nc", "reference.nc", "--var-names", "mu"])
     assert re.search(r"^mine\.nc +agrees ", capsys.readouterr().out, re.MULTILINE)
 
@@ -287,7 +288,7 @@ def test_the_parameters_that_a_posterior_records_are_what_must_be_compared() -> 
     found = compare(of_adapt(0, **scale(10)), of_numpyro(1))
     assert (found["a"].verdict, found.left_out) == (
         AGREES,
-        ("not compared, because only a has it: scale",),
+        ("not compared, because it is only in a: scale",),
     )
     found = compare(of_numpyro(0, **scale(10)), of_adapt(1))
     assert (found["a"].verdict, len(found.left_out)) == (AGREES, 1)
@@ -303,7 +304,7 @@ def test_the_parameters_that_a_posterior_records_are_what_must_be_compared() -> 
     # A parameter that the other does not have.
     found = compare(of_adapt(0, **sites, **scale(10)), of_numpyro(1))
     assert found["a"].verdict == INCONCLUSIVE
-    assert "3 of 4 variables were compared, because only a has scale" in found["a"].reason
+    assert "3 of 4 variables were compared, because scale is only in a" in found["a"].reason
     found = compare(of_adapt(0, **sites, **scale(10)), of_numpyro(1), var_names=["weights"])
     assert found["a"].verdict == AGREES
 
@@ -342,7 +343,7 @@ def test_reference_draws_of_posteriordb_are_those_of_arrays(shared_data: Path) -
     moved = {"mu": first["mu"], "log_tau": 3 + np.log(first["tau"]), "theta": theta + 3}
     found = compare(moved, last)["a"]
     assert found.verdict == DIFFERS
-    assert "9 of 11 variables were compared, because only a has log_tau and only" in found.reason
+    assert "9 of 11 variables were compared, because log_tau is only in a and" in found.reason
 
 
 X = np.random.default_rng(0).normal(size=(4, COUNT))
