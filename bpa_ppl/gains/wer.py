@@ -56,9 +56,7 @@ class WER(Metric, frozen=True):
         parts = [np.empty((0, self.width))]
         for texts, refs in zip(lists, references, strict=True):
             if len(refs) != 1:
-                message = (
-                    f"{self.title} takes one reference, not {len(refs)}: choose the metric ter"
-                )
+                message = f"{len(refs)} references, but {self.title} takes one: use the metric ter"
                 raise DataError(message, parameter="references", code="not-supported")
             units, starts = self.units([refs[0], *texts])
             edits = edit_distances(units, starts, np.arange(1, len(starts) - 1), np.arange(1))
