@@ -19,7 +19,7 @@ from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged, describe_missing_package, list_names
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws, select_components
-from bpa_ppl.posterior.opening import describe_left_out, open_draws
+from bpa_ppl.posterior.opening import INFINITE, describe_left_out, open_draws
 from bpa_ppl.posterior.record import (
     Figures,
     Finding,
@@ -37,6 +37,8 @@ _IMPROPER = (
     "an improper prior (or a masked or scaled one, or one whose own draws are all the same), so "
     "that there is no group prior, and no check of draws can show that the posterior is proper"
 )
+#: Draws as large as these, under an improper prior, may have no limit.
+_RUNAWAY = 1e8
 _HEADER = ("diagnostic", "value", "limit", "", "worst at")
 
 
@@ -109,7 +111,9 @@ class Report(Outcome):
                 "one chain: R-hat compares its halves, and cannot show whether chains from other "
                 "starts agree: run at least two"
             )
-        return title, table, [*lines, *notes, *self.left_out]
+        causes = [] if self.passed else [s for s in self.left_out if f"{INFINITE}: " in s]
+        rest = [sentence for sentence in self.left_out if sentence not in causes]
+        return title, table, [*causes, *lines, *notes, *rest]
 
 
 def check(
@@ -208,6 +212,16 @@ def _measure(
     why = "constants that are not checked, because the density does not depend on them"
     left_out = [f"{of}: {why}" for of in flat]
     if improper := draws.record.improper:
+        drawn = {name: draws.values[name] for name in improper if name in draws.values}
+        reached = {name: float(np.abs(np.asarray(of)).max()) for name, of in drawn.items()}
+        if runaway := [name for name, largest in reached.items() if not largest < _RUNAWAY]:
+            advice = (
+                f"the posterior may be improper, as draws reach {max(reached.values()):.1g} under "
+                f"the improper prior of {list_names(runaway)}; use a proper prior"
+            )
+            reported = tuple(
+                one if one.passed else structs.replace(one, advice=advice) for one in reported
+            )
         left_out.append(f"{list_names(improper)}: {_IMPROPER}")
     return Report(sampler, draws.shape, reported, burn_in, tuple(left_out))
 

@@ -35,7 +35,7 @@ from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import list_reported_metrics, resolve
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.opening import is_arrays
+from bpa_ppl.posterior.opening import INFINITE, is_arrays
 from bpa_ppl.posterior.statistics import find_copied_chains
 
 #: The level at which a correct sampler is found to differ (13 of 900 were). Half of it is for the
@@ -352,6 +352,8 @@ def _qualify(result: SamplerResult, note: str, incomplete: str) -> SamplerResult
     if not incomplete:
         return replace(result, reason=reason)
     verdict = INCONCLUSIVE if result.verdict == AGREES else result.verdict
+    if INFINITE in incomplete and verdict == NOT_CONVERGED:
+        return replace(result, reason=f"{incomplete}; {reason}")
     remedy = "give these the same names, or choose what to compare by var_names"
     return replace(result, verdict=verdict, reason=f"{reason}; {incomplete}: {remedy}")
 

@@ -161,3 +161,6 @@ def test_an_improper_posterior_does_not_pass() -> None:
     assert not report
     assert "R-hat" in {finding.name for finding in report.failures}
     assert "one, other: an improper prior" in str(report)
+    cause, note = (line for line in str(report).splitlines() if line.startswith("- "))
+    assert cause.startswith("- the posterior may be improper, as draws reach ")
+    assert "an improper prior" in note
