@@ -41,7 +41,8 @@ def print_models(options: Any) -> None:
             reasons.append(f"{name} {verdicts[0]}: {reason}")
         is_raised |= verdicts[0] == "raised"
     print(*reasons, sep="\n")
-    sys.exit(int(is_raised))
+    if is_raised:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

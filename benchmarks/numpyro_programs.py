@@ -562,7 +562,7 @@ def _make() -> dict[str, Program]:
     for _ in range(149):
         states.append(states[-1] if uniform() < 0.8 else int(RNG.integers(3)))
     hidden = np.array(states)
-    words = np.where(uniform(size=150) < 0.7, hidden, RNG.integers(6, size=150))
+    words = np.where(uniform(size=150) < 0.7, hidden, RNG.integers(6, size=150))[:60]
     notes = (uniform(size=(80, 5)) < np.array([0.2, 0.7])[hidden[:80] % 2, None]).astype(int)
     series = np.zeros(120)
     for k in range(2, 120):

@@ -35,6 +35,7 @@ OPTIONS = {
     "bench_judge_page": "--lists 100",
     "bench_latency": "--draws 4000",
     "bench_learned_priors": "--features 20",
+    "bench_numpyro_models": "--programs banana",
     "bench_published": "--methods canonical published vit-2010 map --sweeps delta walk",
     "bench_scale": "--lists 20 --sizes 25000x5",
     "bench_subdomains": "--statutes {shared}",
