@@ -29,7 +29,13 @@ from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import describe_misplaced
 from bpa_ppl.gains.oracles import find_judged, oracles, select_judged
 from bpa_ppl.gains.preferences import has_preferences, iter_choices
-from bpa_ppl.lists.columns import find_names, is_absent, read_column, select_marked
+from bpa_ppl.lists.columns import (
+    describe_singles,
+    find_names,
+    is_absent,
+    read_column,
+    select_marked,
+)
 from bpa_ppl.lists.nbest import NBest, find_feature, measure_deviation, promote_to_features
 
 #: What the values of a column are.
@@ -45,15 +51,12 @@ _HEADER = ("column", "type", "kind", "min", "median", "max", "within lists", "mi
 _UNJUDGED = "adapt needs references, preferences, or a column that says how good a candidate is"
 _STEPS = 3  # between candidates; fewer may be equal by chance
 _CATEGORIES = 20  # different texts of a column that are proposed as categories
-_LARGE = 1e9  # numbers of ids, hashes and times, but of no score
 _JUDGED = {0.0, 0.5, 1.0}  # numbers of a judgement: wrong, partly right, right
-#: Words in names of columns that say how a candidate was made, not how good it is.
-_WORDS = frozenset(
-    {
-        *("id", "ids", "uid", "uuid", "index", "idx", "row", "hash", "md5", "sha", "seed"),
-        *("time", "timestamp", "date", "created", "updated"),
-        *("latency", "duration", "elapsed", "runtime", "ms"),
-    }
+#: Texts that are judgements: a number, also of a scale or with a word before it, or a verdict.
+_VERDICT = re.compile(
+    r"(\w+\s*[:=]\s*)?[-+]?\d+([.,]\d+)?\s*(%|/\s*\d+|(out )?of \d+)?"
+    r"|yes|no|true|false|pass(ed)?|fail(ed)?|(in)?correct|good|bad|(ir)?relevant",
+    re.IGNORECASE,
 )
 
 
@@ -124,20 +127,11 @@ class Description(Outcome):
         sentences: the number of lists.
         candidates: the number of candidates.
         sizes: the minimum, the median and the maximum number of candidates of a list.
-        missing_ids: the number of sentences between the first and the last id without a list.
         columns: the columns of the candidates, features first.
-        of_sentences: the names of extras of sentences.
-        parallel: those that are lists with a number for each candidate.
-        sources: the number of sentences with a source.
-        references: the number of sentences with a reference.
-        among: in how many of them a reference is among the candidates.
-        duplicates: the number of candidates with the text of another one before them in the list.
-        empty: the number of candidates whose text is empty or blank.
         examples: the first candidates of the first list that has several.
+        facts: what else there is, one sentence each.
         gain: what `adapt` learns from in the call: a metric, a column or `preferences`; `COLUMN`,
             if the user has to choose it; empty, if there is nothing to learn from.
-        known: the number of lists with two candidates that have a gain, in how many of them several
-            are the best, and in how many all are equally good; None without a metric or column.
         choices: the columns that the user has to choose the gain, and the features, from.
         features: the columns of numbers that the call names as features; `COLUMNS`, if the user has
             to choose them.
@@ -157,18 +151,10 @@ class Description(Outcome):
     sentences: int
     candidates: int
     sizes: tuple[int, float, int]
-    missing_ids: int
     columns: tuple[ColumnSummary, ...]
-    of_sentences: tuple[str, ...]
-    parallel: tuple[str, ...]
-    sources: int
-    references: int
-    among: int
-    duplicates: int
-    empty: int
     examples: tuple[Example, ...]
+    facts: tuple[str, ...]
     gain: str
-    known: tuple[int, int, int] | None
     choices: tuple[str, ...]
     features: tuple[str, ...]
     categorical: tuple[str, ...]
@@ -219,39 +205,12 @@ class Description(Outcome):
             )
             for column in self.columns
         ]
-        return title, Table(_HEADER, rows), [*self._notes(), *self._notes_on_call()]
+        return title, Table(_HEADER, rows), list(self._notes())
 
     def _notes(self) -> Iterator[str]:
-        lists = format_count(self.sentences, "list")
         yield from (f"example: {example}" for example in self.examples)
-        yield f"sources for {self.sources} of {lists}"
-        among = f", which is a candidate in {self.among}" if self.references else ""
-        yield f"a reference for {self.references} of {lists}{among}"
-        if self.of_sentences:
-            yield f"columns of whole lists: {', '.join(self.of_sentences)}"
-        if self.parallel:
-            names = ", ".join(self.parallel)
-            yield (
-                f"lists with a number for each candidate: {names}: --features or --gain makes a "
-                "column of one that it names"
-            )
-        if self.missing_ids:
-            missing = format_count(self.missing_ids, "id")
-            yield f"{missing} between the first and the last without a list"
-        if self.duplicates:
-            duplicates = format_count(self.duplicates, "candidate")
-            yield f"{duplicates} with the text of another of the list"
-        if self.empty:
-            yield f"{format_count(self.empty, 'candidate')} with an empty text"
-        if self.known is not None:
-            judged, tied, equal = self.known
-            yield (
-                f"{self.gain} is known in {judged} of {lists}: several candidates are the best in "
-                f"{tied} of them, and all are equally good in {equal}"
-            )
+        yield from self.facts
         yield from (f"warning: {warning}" for warning in self.warnings)
-
-    def _notes_on_call(self) -> Iterator[str]:
         yield from (f"left out: {sentence}" for sentence in self.left_out)
         if self.command and self.choices:
             yield f"to adapt, with your columns: {self.command}"
@@ -269,7 +228,7 @@ def describe(
     """Describe lists: what is there, what looks wrong, and which call of `adapt` suits them.
 
     The call names all columns of numbers as features, except the gain and those that cannot be
-    features, or look like ids, times or judgements.
+    features, or may be judgements.
 
     Args:
         lists: the lists.
@@ -311,7 +270,7 @@ def describe(
     excluded = Patterns.of_excluded(to_patterns(exclude, "exclude"))
     reasons = _explain_columns(lists, columns, numbers, excluded)
     sizes = lists.sizes.tolist()
-    parallel = tuple(n for n, of in lists.sentence_extras.items() if _fits(of, sizes))
+    parallel = [n for n, of in lists.sentence_extras.items() if _fits(of, sizes)]
     features = tuple(name for name, reason in reasons.items() if not reason)
     choices: tuple[str, ...] = ()
     learned, problem, known = metric.key, "", None
@@ -324,8 +283,7 @@ def describe(
         learned, problem = "", f"the gain {metric.key} needs references"
     else:
         numeric = [n for n, r in reasons.items() if not r or r.startswith(_JUDGEMENT)]
-        reasons |= {name: _explain_name(name) for name in parallel}
-        choices = (*numeric, *(name for name in parallel if not reasons[name]))
+        choices = (*numeric, *parallel)
         learned = GAIN if choices else ""
         features = (FEATURES,) if len(choices) > 1 else ()
     if lists.feature_names:
@@ -345,13 +303,27 @@ def describe(
     adapted = promote_to_features(lists, {n: numbers[n] for n in features if n in numbers})
     used = dict.fromkeys([*adapted.feature_names, *metric.columns])
     warnings = (problem, *_find_problems(adapted, columns, used, with_reference, metric))
+    for name in parallel:
+        reasons[name] = "is a list with a value for each candidate: "
+        reasons[name] += f"--features {shlex.quote(name)} or --gain makes a column of it"
+    if alone := describe_singles(lists):
+        warnings, reasons, command = (alone,), {}, ""
+    facts = [*_list_facts(lists, with_reference)]
+    if known is not None:
+        judged_lists, tied, equal = known
+        facts.append(
+            f"{learned} is known in {judged_lists} of {format_count(len(lists), 'list')}: several "
+            f"candidates are the best in {tied} of them, and all are equally good in {equal}"
+        )
     return Description(
-        **_count(lists, with_reference),
+        origin=lists.origin,
+        sentences=len(lists),
+        candidates=len(lists.features),
+        sizes=(min(sizes), float(np.median(sizes)), max(sizes)),
         columns=columns,
-        parallel=parallel,
         examples=_read_examples(lists, columns, numbers),
+        facts=tuple(facts),
         gain=learned,
-        known=known,
         choices=choices,
         features=features,
         categorical=categorical,
@@ -504,10 +476,6 @@ def _explain(lists: NBest, column: ColumnSummary, numbers: Float64 | None) -> st
         return "has numbers that are not finite, or beyond 1e60"
     if not column.within:
         return "is constant in each list"
-    if reason := _explain_name(name):
-        return reason
-    if np.median(np.abs(known)) >= _LARGE:
-        return "has numbers beyond 1e9, as ids and times have: name it if it is a score"
     if counting := _explain_counting(lists, numbers):
         return counting
     if escape_controls(name) != name or not name:
@@ -523,13 +491,6 @@ def _explain(lists: NBest, column: ColumnSummary, numbers: Float64 | None) -> st
     return ""
 
 
-def _explain_name(name: str) -> str:
-    """Return what the name of a column says instead of a score; an empty text for other names."""
-    words = {word.lower() for word in re.findall("[A-Z]?[a-z0-9]+|[A-Z]+", name)}
-    found = words & _WORDS
-    return f"says {min(found)}, not how good a candidate is: name it if it does" if found else ""
-
-
 def _explain_texts(lists: NBest, column: ColumnSummary) -> str:
     """Return what can be done with a column of texts."""
     name, values, different = column.name, lists.extras[column.name], column.different or 0
@@ -540,8 +501,13 @@ def _explain_texts(lists: NBest, column: ColumnSummary) -> str:
     if 2 * len(words) < len(texts):
         remedy = "write numbers, and leave cells empty where there is none"
         return f"has texts among its numbers, such as {quote(words[0])}: {remedy}"
+    if all(map(_VERDICT.fullmatch, map(str.strip, texts))):
+        return f"has judgements as texts, such as {quote(texts[0])}: write numbers"
     what = f"has texts ({different:,} different)"
-    if len(texts) < len(values) or different > min(_CATEGORIES, len(values) // 2):
+    # As names of systems, each of which has one candidate of a list, and of many lists.
+    of_lists = [values[a:b] for a, b in pairwise(lists.offsets.tolist())]
+    once = all(len(set(of_list)) == len(of_list) for of_list in of_lists)
+    if not once or len(texts) < len(values) or different > min(_CATEGORIES, len(values) // 2):
         return what
     return f"{what}: --categorical {shlex.quote(name)} makes a feature of each"
 
@@ -587,30 +553,31 @@ def _explain_refusal(lists: NBest) -> str:
     return ""
 
 
-def _count(lists: NBest, with_reference: Iterable[int]) -> dict[str, Any]:
-    """Return what is counted of lists, by attribute of the description."""
-    sizes, ids, references = lists.sizes, lists.sentence_ids, lists.references or ()
+def _list_facts(lists: NBest, with_reference: Sequence[int]) -> Iterator[str]:
+    """Yield what there is besides columns of candidates."""
+    count, ids = format_count(len(lists), "list"), lists.sentence_ids
     texts = [lists.texts(sentence) for sentence in range(len(lists))]
-    return {
-        "origin": lists.origin,
-        "sentences": len(lists),
-        "candidates": len(lists.features),
-        "sizes": (int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
-        "missing_ids": int(np.ptp(ids)) + 1 - len(ids),
-        "of_sentences": tuple(lists.sentence_extras),
-        "sources": 0 if lists.sources is None else len(lists),
-        "references": sum(map(bool, references)),
-        "among": sum(not set(references[s]).isdisjoint(texts[s]) for s in with_reference),
-        "duplicates": sum(len(members) - len(set(members)) for members in texts),
-        "empty": sum(not text.strip() for members in texts for text in members),
-    }
+    yield f"sources for {0 if lists.sources is None else len(lists)} of {count}"
+    references = lists.references or ()
+    among = sum(not set(references[s]).isdisjoint(texts[s]) for s in with_reference)
+    found = f", which is a candidate in {among}" if with_reference else ""
+    yield f"a reference for {len(with_reference)} of {count}{found}"
+    if lists.sentence_extras:
+        yield f"columns of whole lists: {', '.join(lists.sentence_extras)}"
+    if missing := int(np.ptp(ids)) + 1 - len(ids):
+        yield f"{format_count(missing, 'id')} between the first and the last without a list"
+    if duplicates := sum(len(members) - len(set(members)) for members in texts):
+        yield f"{format_count(duplicates, 'candidate')} with the text of another of the list"
+    if empty := sum(not text.strip() for members in texts for text in members):
+        yield f"{format_count(empty, 'candidate')} with an empty text"
 
 
 def _fits(values: Iterable[Any], sizes: Iterable[int]) -> bool:
-    """Return whether each value is a list with a number for each candidate."""
-    pairs = zip(values, sizes, strict=True)
-    return all(
-        isinstance(of, list | tuple) and len(of) == n and {int, float}.issuperset(map(type, of))
+    """Return whether each value is a list with a number, or true or false, for each candidate."""
+    pairs = [(of, n) for of, n in zip(values, sizes, strict=True) if of is not None]
+    kinds = {int, float, bool, type(None)}
+    return bool(pairs) and all(
+        isinstance(of, list | tuple) and len(of) == n and kinds.issuperset(map(type, of))
         for of, n in pairs
     )
 

@@ -16,8 +16,8 @@ from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.formats.roles import Roles
-from bpa_ppl.formats.values import parse_finite
-from bpa_ppl.lists.nbest import NBest, take
+from bpa_ppl.formats.values import CONVERT, parse_finite
+from bpa_ppl.lists.nbest import DROP, NBest, take
 
 #: Names of fields that are not features: of a candidate, and of its sentence.
 TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"
@@ -28,9 +28,6 @@ ID_NUMBER = "id_number"
 PREFERENCES, TIES, RANKINGS = JUDGEMENTS = "preferences", "ties", "rankings"
 #: Prefix of the names of sentence extras where each record is a candidate.
 OF_SENTENCE = "sentence."
-
-#: How files of other programs become lists.
-CONVERT = "`bpa convert --help` names the files of other programs that it converts"
 
 _SHOWN = 400  # characters of the names of columns in a message
 
@@ -319,5 +316,5 @@ class ReadOptions(NamedTuple):
         except ValueError as error:
             if self.bad == "drop":
                 return math.inf
-            advice = f"{remedy}, or drop such candidates (bad: drop)"
+            advice = f"{remedy}, or drop such candidates {DROP}"
             raise self.error(f"{what}{error}: {advice}", line, "bad-number", "bad") from error

@@ -8,8 +8,8 @@
 Each row becomes a list of two candidates, `chosen` or `response_a` first, with the prompt as its
 source and `preferences` [[0, 1]]. The winner of two responses is `response_a` or `model_a`, or
 `…_b`, or `tie`, for which `ties` has [[0, 1]]; or the name of a model. Pairs of fields such as
-`score_a` and `score_b` are the column `score` of the candidates, but `model_a` and `model_b`, names
-of models, are the column `system`.
+`score_a` and `score_b`, or `score_chosen` and `score_rejected`, are the column `score` of the
+candidates, but `model_a` and `model_b`, names of models, are the column `system`.
 
 An answer is a text, an object with a `text` and other fields of a candidate, or a conversation:
 turns with a `role` and a `content`, of which the last one, of the assistant, is the answer, and
@@ -28,14 +28,14 @@ from typing import Any
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
-    CONVERT,
     JUDGEMENTS,
     PREFERENCES,
     SOURCE,
     TEXT,
     TIES,
 )
-from bpa_ppl.formats.values import abbreviate
+from bpa_ppl.formats.values import CONVERT, abbreviate
+from bpa_ppl.lists.nbest import DROP
 
 PROMPT, CHOSEN, REJECTED = "prompt", "chosen", "rejected"
 MODEL_A, MODEL_B, WINNER = "model_a", "model_b", "winner"
@@ -97,9 +97,7 @@ class _Row:
             raise self.error(problem, parameter="format", code="missing-column")
         if (value := self.record[field]) in (None, ""):
             problem = f"{self.name(field)} is {abbreviate(value)}"
-            raise self.error(
-                f"{problem}: correct it, or drop such rows (bad: drop)", parameter="bad"
-            )
+            raise self.error(f"{problem}: correct it, or drop such rows {DROP}", parameter="bad")
         return value
 
     def turns(self, field: str, value: list[Any]) -> list[dict[str, str]]:
@@ -164,12 +162,16 @@ class _Row:
             raise self.error(f"{problem}: write one of {names} or {_TIE}")
         return places.pop()
 
-    def sides(self) -> dict[str, tuple[str, str]]:
+    def sides(self, fields: Fields) -> dict[str, tuple[str, str]]:
         """Return the fields of both answers, as `score_a` and `score_b`, by their common names."""
-        pairs = {n[:-2]: (n, f"{n[:-2]}_b") for n in self.record if str(n).endswith("_a")}
-        pairs = {name: both for name, both in pairs.items() if both[1] in self.record}
-        del pairs[RESPONSE_A[:-2]]
-        return {_SYSTEM if name == _MODEL else name: both for name, both in pairs.items() if name}
+        first, second = ("_a", "_b") if fields == _ARENA else ("_chosen", "_rejected")
+        names = [str(name).removesuffix(first) for name in self.record if str(name).endswith(first)]
+        pairs = {name: (f"{name}{first}", f"{name}{second}") for name in names}
+        return {
+            _SYSTEM if name == _MODEL else name: both
+            for name, both in pairs.items()
+            if name and both[1] in self.record and both != (RESPONSE_A, RESPONSE_B)
+        }
 
 
 def parse_pair(
@@ -202,6 +204,7 @@ def parse_pair(
     """
     row = _Row(record, partial(error, line=line, code="bad-line"), settings)
     odd = [*JUDGEMENTS, *([SOURCE] if PROMPT in record else [])]
+    odd += [WINNER] if fields == _PAIR else []
     if found := next((name for name in odd if name in record), None):
         both = " and ".join(map(row.name, fields[:2]))
         problem = f"a field {found} next to {row.name(PROMPT) if found == SOURCE else both}"
@@ -220,9 +223,9 @@ def parse_pair(
         place = row.preferred(models)
         judgement[PREFERENCES] = [] if place is None else [[place, 1 - place]]
         judgement[TIES] = [[0, 1]] if place is None else []
-        for name, (first, second) in row.sides().items():
-            better, worse = better | {name: record[first]}, worse | {name: record[second]}
-            used |= {first, second}
+    for name, (first, second) in row.sides(fields).items():
+        better, worse = better | {name: record[first]}, worse | {name: record[second]}
+        used |= {first, second}
     if (source := row.source(before)) is not None:
         judgement[SOURCE] = source
     others_of_row = {name: value for name, value in record.items() if name not in used}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -14,7 +15,6 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.errors import DataError, quote, wrong_value
 from bpa_ppl.formats.block import (
     CANDIDATES,
-    CONVERT,
     ID,
     TEXT,
     ColumnNames,
@@ -24,11 +24,11 @@ from bpa_ppl.formats.block import (
 from bpa_ppl.formats.build import build
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
 from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED, RESPONSE_A, RESPONSE_B, WINNER
-from bpa_ppl.formats.records import BY_COLUMNS, is_by_columns
+from bpa_ppl.formats.records import OF_PANDAS, is_table
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.roles import AnyFeatures, Missing, make_roles
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
-from bpa_ppl.formats.values import json_keys
+from bpa_ppl.formats.values import CONVERT, json_keys
 from bpa_ppl.lists.nbest import NBest
 
 
@@ -207,15 +207,16 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
     options: Any = {"line": 1, "parameter": "format", "code": "unknown-format"}
     if json_keys(line):
         record = json.loads(line)
-        of_lists = len(record) > 1 and all(isinstance(of, list) for of in record.values())
-        if is_by_columns(record) or (of_lists and len(set(map(len, record.values()))) == 1):
-            raise DataError(BY_COLUMNS, file.origin, line=1, code="bad-line")
+        if is_table(record):
+            raise DataError(OF_PANDAS, file.origin, line=1, code="bad-line")
         names = ", ".join(iter_field_names(record))
         problem = f"no {CANDIDATES}, no {ID} and {TEXT}, no {CHOSEN} and {REJECTED} (the fields "
         problem += f"are {quote(names, 400)}): name them in the format, jsonl:{CANDIDATES}=NAME, "
         problem += f"jsonl:{ID}=NAME,{TEXT}=NAME, jsonl:{CHOSEN}=NAME,{REJECTED}=NAME or "
         problem += f"jsonl:{RESPONSE_A}=NAME,{RESPONSE_B}=NAME,{WINNER}=NAME"
         raise DataError(f"{problem}; {CONVERT}", file.origin, **options)
+    if re.match(rb"\s*(\{|\[\s*$|\[[\s{\[\d\"])", line):
+        return resolve_format("jsonl")
     suffix = file_suffix(file.path) if isinstance(file.path, str | Path) else ""
     for name in ("csv", "tsv", "jsonl"):
         reader = resolve_format(name)

@@ -37,17 +37,17 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
 from bpa_ppl.formats.roles import Roles
-from bpa_ppl.formats.values import abbreviate, from_arrow
+from bpa_ppl.formats.values import abbreviate, advise_lines, from_arrow
 from bpa_ppl.lists.labels import find_label, find_repeated
 from bpa_ppl.lists.nbest import NBest
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Of a table by columns.
-BY_COLUMNS = (
-    "an object with columns, as pandas writes a table by default: write an object for each row, in "
-    "pandas with frame.to_json(PATH, orient='records', lines=True)"
+#: Of a table in another form than a record for each row.
+OF_PANDAS = (
+    "a whole table in one object, as pandas writes it: write an object for each row, in pandas "
+    "with frame.to_json(PATH, orient='records', lines=True)"
 )
 _ENDLESS = "objects are nested without an end"
 _LIKE = """: write objects such as {"text": "a cat", "features": {"lm": -1.5}}"""
@@ -177,8 +177,8 @@ class _Rows:
                 return Block({TEXT: []}, {ID: []}, None, lines_of)
             rows = rows.to_pylist()
         lines: list[int] = lines_of.tolist()
-        if self._nested is None and len(rows) == 1 and is_by_columns(rows[0]):
-            raise self._error(BY_COLUMNS, lines[0])
+        if self._nested is None and len(rows) == 1 and is_table(rows[0]):
+            raise self._error(OF_PANDAS, lines[0])
         dropped: list[str] = []
         records = self._read_records(rows, lines, dropped)
         if not self._nested:
@@ -232,7 +232,10 @@ class _Rows:
         records: list[tuple[dict[Any, Any], bool]] = []
         for record, line in zip(rows, lines, strict=True):
             if not isinstance(record, dict):
-                raise self._error(f"{abbreviate(record)} is not an object with fields", line)
+                problem = f"{abbreviate(record)} is not an object with fields"
+                if isinstance(record, list) and self._options.origin != NBest.origin:
+                    problem += f": {advise_lines(self._options.origin, '[')}"
+                raise self._error(problem, line)
             renamed = bool(self._names.names)
             if renamed:
                 record = self._names.fields(record)
@@ -352,19 +355,31 @@ class _Rows:
         columns[name] = values
 
 
-def is_by_columns(record: Any) -> bool:
-    """Return whether an object is a table of pandas by columns, with the numbers of rows as keys.
+def is_table(record: Any) -> bool:
+    """Return whether an object is a table as pandas writes it: by columns, by index, or split.
 
-    >>> is_by_columns({"id": {"0": 1}, "lm": {"0": 2}}), is_by_columns({"id": 1, "lm": {"0": 2}})
+    >>> is_table({"id": {"0": 1}, "lm": {"0": 2}}), is_table({"0": {"id": 1}, "1": {"id": 1}})
+    (True, True)
+    >>> is_table({"id": [1, 1], "lm": [2, 3]}), is_table({"id": 1, "lm": {"0": 2}})
     (True, False)
     """
     if not isinstance(record, dict) or not record:
         return False
-    columns = list(record.values())
-    if not isinstance(columns[0], dict) or not all(k.isdecimal() for k in map(str, columns[0])):
-        return False
-    return bool(columns[0]) and all(
-        isinstance(one, dict) and one.keys() == columns[0].keys() for one in columns
+    if {"columns", "data"} <= record.keys() or {"schema", "data"} <= record.keys():
+        return True
+    values = list(record.values())
+    if all(isinstance(value, dict) and value for value in values):
+        of_index = all(str(name).isdecimal() for name in record)
+        by_columns = all(str(name).isdecimal() for value in values for name in value)
+        return (of_index or by_columns) and all(
+            value.keys() == values[0].keys() for value in values
+        )
+    members = [of for value in values if isinstance(value, list) for of in value]
+    of_lists = len(values) > 1 and all(isinstance(value, list) for value in values)
+    return (
+        of_lists
+        and len(set(map(len, values))) == 1
+        and not any(isinstance(of, dict) for of in members)
     )
 
 

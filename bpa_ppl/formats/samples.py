@@ -31,7 +31,7 @@ from bpa_ppl._runtime.arrays import (
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, UsageError, missing_data, needs, quote, wrong_type
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
-from bpa_ppl.lists.nbest import NBest
+from bpa_ppl.lists.nbest import DROP, NBest
 
 #: Names of the statistics of tokens.
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length")
@@ -237,7 +237,7 @@ class Samples:
             warn_user(f"{self._file}: left out: {'; '.join(parts)}")
             return
         problem = f"{'; '.join(parts)}; repeat these requests, or leave out such answers"
-        message, code = f"{problem} (bad: drop)", "bad-response"
+        message, code = f"{problem} {DROP}", "bad-response"
         raise DataError(message, *(self._first or ()), parameter="bad", code=code)
 
 

@@ -29,7 +29,10 @@ value is missing if it is absent, null, NaN, or an empty cell of a text file.
 
 from __future__ import annotations
 
+import ast
+import json
 import math
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -77,6 +80,10 @@ from bpa_ppl.formats.values import (
     without_empty,
 )
 from bpa_ppl.lists.labels import find_label
+from bpa_ppl.lists.nbest import DROP, advise_exclusion
+
+#: How texts begin that may be lists or objects.
+_OBJECT = re.compile(r"\s*(\[\s*[\[{'\"]|\{\s*['\"])")
 
 
 class Schema:
@@ -208,10 +215,12 @@ class Schema:
         names = block.candidates
         value = names[name if name in names else OF_FEATURES + name][row]
         value = value.as_py() if hasattr(value, "as_py") else value
-        what = f"{FINITE}: correct it, or drop such candidates (bad: drop)"
+        what = f"{FINITE}: correct it, or drop such candidates {DROP}"
         if self._read(value) is None:
-            what = f"a number: {self._write}, or leave the column out (exclude: {name}), or drop "
-            what += "such candidates (bad: drop)"
+            what = (
+                f"a number: {self._write}, or leave the column out ({advise_exclusion([name])}), "
+            )
+            what += f"or drop such candidates {DROP}"
         problem = f"is {abbreviate(value)}, not {what}"
         return self._error_at(block, name, row, problem, parameter="bad", code="bad-number")
 
@@ -226,6 +235,14 @@ class Schema:
 
     def _check_texts(self, block: Block, values: Sequence[Any]) -> None:
         types = set() if block.strings is not None else set(map(type, values))
+        for row, text in enumerate(() if self._typed else values):
+            if text and _OBJECT.match(text) and _is_object(text):
+                name = self.options.names.names.get(TEXT, TEXT) if block.parent is None else "NAME"
+                problem = f"is {abbreviate(text)}, a list or an object as a text: read the column "
+                problem += "as values and write JSON lines, in pandas with "
+                problem += f"frame[{name!r}] = frame[{name!r}].map(ast.literal_eval) and "
+                problem += "frame.to_json('lists.jsonl', orient='records', lines=True)"
+                raise self._error_at(block, TEXT, row, problem)
         for row, value in enumerate(values if types - {str} else ()):
             if not isinstance(value, str):
                 problem = f"is {abbreviate(value)}, not a text: write it as a text"
@@ -363,10 +380,10 @@ class Schema:
         return columns
 
     def _texts(self, block: Block, name: str, values: Sequence[Any]) -> list[tuple[str, ...]]:
-        """Return the references in a field of each record; an empty cell of text has none."""
+        """Return the references in a field of each record; an empty text is none."""
         lists = []
         for value, line in zip(values, block.line, strict=True):
-            absent = value is None or (value == "" and not self._typed)
+            absent = value in (None, "")
             texts = () if absent else (value,) if isinstance(value, str) else value
             if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
                 problem = f"{name} is {abbreviate(value)}, not a text or a list of texts"
@@ -414,3 +431,11 @@ def _is_nan(value: Any) -> bool:
 
 def _is_empty(values: Any) -> bool:
     return all(value is None or value != value for value in values)
+
+
+def _is_object(text: str) -> bool:
+    """Return whether a text is a list or an object, as Python or JSON prints it."""
+    for parse in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return isinstance(parse(text), list | dict)
+    return False

@@ -34,6 +34,15 @@ _BLOCK = 1 << 22  # bytes of text in a block
 #: GiB that a compressed file may hold, if it is read in parts, or as a whole.
 _STREAM_GIB, _WHOLE_GIB = 16.0, 1.0
 _BOM = b"\xef\xbb\xbf"
+#: What files are that begin with some bytes, and what makes text of them.
+_BINARY = {
+    codecs.BOM_UTF16_LE: "text in UTF-16: convert it to UTF-8, `iconv -f UTF-16 -t UTF-8`",
+    codecs.BOM_UTF16_BE: "text in UTF-16: convert it to UTF-8, `iconv -f UTF-16 -t UTF-8`",
+    b"PAR1": "a Parquet file, not a file of text: write JSON lines of it, in pandas with "
+    "pandas.read_parquet(PATH).to_json('lists.jsonl', orient='records', lines=True)",
+    b"PK\x03\x04": "a workbook or another archive, not a file of text: save the table as CSV, in "
+    "pandas with pandas.read_excel(PATH).to_csv('lists.csv', index=False)",
+}
 _MOST_LINKS = 40  # that lead to one file, as in Linux
 _PART = ".bpa-"  # begins the names of temporary files
 
@@ -245,10 +254,8 @@ def _check_text(block: bytes, origin: str, before: int = 0) -> None:
     """
     at = block.find(b"\0")
     if at >= 0:
-        problem = "a NUL byte, which is not text: create the file again, or remove such bytes with "
-        problem += "`tr -d '\\000'`"
-        if not before and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            problem = "text in UTF-16: convert it to UTF-8, `iconv -f UTF-16 -t UTF-8`"
+        known = (of for magic, of in _BINARY.items() if not before and block.startswith(magic))
+        problem = next(known, "a NUL byte, which is not text: give a file of text")
         line = before + block.count(b"\n", 0, at) + 1
         raise DataError(problem, origin, line, code="bad-encoding")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import reprlib
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,12 @@ from bpa_ppl.formats.streams import arrow_file, decode
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: How files of other programs become lists.
+CONVERT = "`bpa convert --help` names the files of other programs that it converts"
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 TOO_DEEP = "objects nest too deeply, or an integer has more than 4,000 digits: correct it"
 _AT_ONCE = 1 << 30  # bytes that Arrow reads at once
+_SHOWN = 80  # characters of a value in a message
 
 
 def parse_finite(token: str | bytes) -> float:
@@ -154,7 +158,7 @@ def looks_numeric(text: str | bytes) -> bool:
 
 
 def abbreviate(value: Any) -> str:
-    """Return a value as JSON writes it, abbreviated.
+    """Return a value as JSON writes it, abbreviated to 80 characters.
 
     >>> abbreviate(True), abbreviate("word")
     ('true', "'word'")
@@ -162,7 +166,8 @@ def abbreviate(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return _JSON_NAMES[value]
     value = value.item() if isinstance(value, np.generic) else value
-    return reprlib.repr(value)
+    text = reprlib.repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 def combine_chunks(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -321,9 +326,41 @@ def parse_strictly(
     >>> parse_strictly(b'{"a": NaN}\n', "dev.jsonl", 3)
     ([{'a': nan}], [3])
     """
-    lines = [(n, line) for n, line in enumerate(block[:-1].split(b"\n"), first) if line.strip()]
-    values = [parse_json(decode(line, origin, n), origin, n, parameter) for n, line in lines]
-    return values, [n for n, _ in lines]
+    lines = block[:-1].split(b"\n")
+    numbers = [number for number, line in enumerate(lines, first) if line.strip()]
+    values = []
+    for number in numbers:
+        text = decode(lines[number - first], origin, number)
+        try:
+            values.append(parse_json(text, origin, number, parameter))
+        except DataError as error:
+            begun, rest = text.strip(), b"\n".join(lines[number - first :]).decode(errors="ignore")
+            try:
+                end = json.JSONDecoder().raw_decode(rest.strip())[1]
+            except (ValueError, RecursionError):
+                end = 0
+            if end <= len(begun) and begun not in ("{", "["):
+                raise
+            problem = f"JSON on several lines: {advise_lines(origin, begun)}"
+            raise DataError(
+                problem, origin, number, parameter=parameter, code="bad-line"
+            ) from error
+    return values, numbers
+
+
+def advise_lines(origin: str, begun: str) -> str:
+    """Return how a file of JSON gets an object on each line.
+
+    Args:
+        origin: the name of the file.
+        begun: how the value begins, with the bracket of an array or of an object.
+
+    >>> advise_lines("my lists.json", "[{")
+    "write an object on each line, `jq -c '.[]' 'my lists.json' > lists.jsonl`; `bpa convert ..."
+    """
+    members = "'.[]'" if begun.startswith("[") else "."
+    name = "FILE" if origin.startswith("<") else shlex.quote(origin)
+    return f"write an object on each line, `jq -c {members} {name} > lists.jsonl`; {CONVERT}"
 
 
 def parse_json(text: str, origin: str, first: int = 1, parameter: str | None = None) -> Any:

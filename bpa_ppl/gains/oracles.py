@@ -15,7 +15,7 @@ from bpa_ppl.errors import DataError, bad_value, wrong_shape
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import resolve, scores_and_gains
 from bpa_ppl.gains.metric import Metric, References
-from bpa_ppl.lists.columns import read_column, select_marked
+from bpa_ppl.lists.columns import describe_singles, read_column, select_marked
 from bpa_ppl.lists.nbest import NBest
 
 #: Which of several best candidates is the oracle: the one with the highest score, or all.
@@ -103,7 +103,8 @@ def select_judged(
         judged = lists if is_whole else lists.select(np.flatnonzero(marked[lists.offsets[:-1]]))
     if len(lists) and not len(judged):
         names = ", ".join(gain.columns)
-        message = f"no list has two candidates with a value of {names}: judge two or more of a list"
+        remedy = describe_singles(lists) or "judge two or more of a list"
+        message = f"no list has two candidates with a value of {names}: {remedy}"
         raise DataError(message, lists.origin, code="no-data")
     return judged, rows
 

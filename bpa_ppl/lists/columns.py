@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,8 +52,49 @@ def require_answers(lists: NBest, source: str) -> None:
     """
     if (name := find_names(lists)) is not None:
         problem = f"the texts are the names in the column {name}, of which {source} says nothing: "
-        problem += f"make features of them (categorical: {name})"
+        problem += f"make features of them (--categorical {shlex.quote(name)}; in Python "
+        problem += f"categorical=[{name!r}])"
         raise DataError(problem, lists.origin, parameter="add", code="mismatch")
+
+
+def describe_singles(lists: NBest) -> str:
+    """Return what is wrong if every list has one candidate; an empty text if one has several.
+
+    Columns that repeat may name the lists; of several columns of texts with one beginning, such as
+    `hyp.A` and `hyp.B`, each may be that of a system.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"], ["b"], ["c"]], [[[]]] * 3, [])
+    >>> describe_singles(lists.with_extras(doc=["x", "x", "y"]))
+    'every list has one candidate: name as the id a column that repeats (doc (2 different)), ...
+    """
+    if not len(lists) or lists.sizes.max() > 1:
+        return ""
+    columns = {**lists.extras, **lists.sentence_extras, "source": lists.sources or ()}
+    texts = {
+        name: len(set(values))
+        for name, values in columns.items()
+        if len(values) and all(isinstance(value, str) for value in values)
+    }
+    answers = {name for name, different in texts.items() if 2 * different > len(lists)}
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name in columns:
+        begin, mark, _ = name.rpartition(max("._", key=name.rfind))
+        groups.setdefault((begin, mark), []).append(name)
+    wide = {key: of for key, of in groups.items() if key[0] and len(of) > 1}
+    problem = "every list has one candidate: "
+    if systems := next((key for key, of in wide.items() if answers.issuperset(of)), None):
+        stubs = [begin for begin, mark in wide if mark == systems[1]]
+        problem += (
+            f"if {' and '.join(wide[systems])} are texts of other systems, make rows of them, "
+        )
+        problem += f"in pandas with pandas.wide_to_long(frame, {stubs}, i='ID', j='system', "
+        return f"{problem}sep={systems[1]!r}, suffix='.+').reset_index()"
+    repeated = [f"{n} ({of} different)" for n, of in texts.items() if 1 < of < len(lists)]
+    if repeated:
+        problem += f"name as the id a column that repeats ({', '.join(repeated)}), id=NAME in the "
+        return f"{problem}format of a file, as in csv:id=NAME"
+    return f"{problem}give the candidates of one sentence the same id"
 
 
 def is_absent(value: Any) -> bool:

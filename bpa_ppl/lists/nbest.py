@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
@@ -635,14 +636,28 @@ def advise_values(names: Collection[str], *, by_name: bool) -> str:
         names: of the features.
         by_name: whether the reader of the lists has parameters for them.
 
-    >>> advise_values(["lm"], by_name=True)
-    'give a value in their place (missing: lm=VALUE), or leave it out (exclude: lm)'
+    >>> advise_values(["lm"], by_name=True).partition(", or ")[0]
+    "give a value in their place (--missing lm=VALUE; in Python missing={'lm': VALUE})"
     """
-    it, values = "them" if len(names) > 1 else "it", ", ".join(f"{name}=VALUE" for name in names)
+    it = "them" if len(names) > 1 else "it"
     if not by_name:
         return f"give a value in their place, or leave {it} out"
-    left_out = f"leave {it} out (exclude: {', '.join(names)})"
-    return f"give a value in their place (missing: {values}), or {left_out}"
+    values = " ".join(f"--missing {shlex.quote(name)}=VALUE" for name in names)
+    given = ", ".join(f"{name!r}: VALUE" for name in names)
+    return (
+        f"give a value in their place ({values}; in Python missing={{{given}}}), or leave {it} out "
+        f"({advise_exclusion(names)})"
+    )
+
+
+def advise_exclusion(names: Iterable[str]) -> str:
+    """Return how columns are left out, on the command line and in Python.
+
+    >>> advise_exclusion(["my lm"])
+    "--exclude 'my lm'; in Python exclude=['my lm']"
+    """
+    options = " ".join(f"--exclude {shlex.quote(name)}" for name in names)
+    return f"{options}; in Python exclude={list(names)}"
 
 
 def demote_to_extras(lists: NBest, columns: Iterable[str]) -> NBest:
@@ -873,5 +888,7 @@ COLUMNS: dict[str, tuple[str, Any]] = {
     "extras": ("candidate", _convert_columns),
     "sentence_extras": ("sentence", _convert_columns),
 }
+#: How what cannot be used is left out, on the command line and in Python.
+DROP = "(--bad drop; in Python bad='drop')"
 #: The columns that may be None.
 CAN_LACK = ("totals", "references", "sources")

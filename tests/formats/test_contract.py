@@ -408,7 +408,9 @@ def test_a_number_that_is_missing_for_some(reader: str, tmp_path: Path) -> None:
     """It is a judgement, or a feature if there is a value in place of the missing ones."""
     make, path = READERS[reader].read, tmp_path / "lists"
     line = READERS[reader].line(PARTLY, 0)
-    shown = r"mqm is missing for 3 of 6 .*\(missing: mqm=VALUE\), or leave it out \(exclude: mqm\)"
+    shown = (
+        r"mqm is missing for 3 of 6 .*\(--missing mqm=VALUE; .* leave it out \(--exclude mqm; in"
+    )
     for missing in MISSING.get(reader, (None,)):
         rows = [{n: missing if v is None else v for n, v in row.items()} for row in PARTLY]
         rows = [{n: v for n, v in row.items() if v is not ...} for row in rows]

@@ -18,16 +18,14 @@ import pandas as pd
 import pytest
 from support.command_line import refused, run, succeed
 
-from bpa_ppl import DataError, NBest, from_records, read_nbest
+from bpa_ppl import DataError, NBest, describe, from_records, read_nbest
+from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.posterior.files import read_draws
 
-FIELD = Path(__file__).resolve().parents[3] / "shared" / "data" / "field"
+FIELD = Path(__file__).resolve().parent / "field"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extras" / "other-tools.md"
-pytestmark = [
-    pytest.mark.skipif(not FIELD.is_dir(), reason="needs the files of users in ../shared/data"),
-    pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 MODE = ("--weights=none", "--sampler=map", "--prior=isotropic:scale=0.3,mean=0", "-q", "-o", "p.nc")
 
 
@@ -206,21 +204,21 @@ READ = [
     ),
     Read(
         "13/batch.jsonl",
-        "or leave out such answers (bad: drop)",
+        "or leave out such answers (--bad drop; in Python bad='drop')",
         {"bad": "drop"},
         ["a cat", "the cat"],
         {"count": 1},
     ),
     Read(
         "15/reasoning.jsonl",
-        f"leave them out (exclude: {', '.join(OF_TOKENS)})",
+        f"in Python exclude={OF_TOKENS})",
         {"exclude": OF_TOKENS},
         ["42", "41"],
         {"count": 1},
     ),
     Read(
         "46/sglang_null.jsonl",
-        f"(missing: {', '.join(f'{name}=VALUE' for name in OF_TOKENS)})",
+        f"(--missing {' --missing '.join(f'{name}=VALUE' for name in OF_TOKENS)}; in Python ",
         {"missing": dict.fromkeys(OF_TOKENS, -9)},
         ["a cat", "the cat"],
         {"logprob.sum": -0.3, "logprob.mean": -0.15},
@@ -286,9 +284,9 @@ FRUITS = [["apple", "a carrot"], ["yo", "hello"]]
 DOCUMENTS = [["d11", "d12", "d13"], ["d21", "d22"]]
 RANKED = [["Apple.", "Carrot.", "Stone.", "Potato."], ["Hi!", "No.", "Bye.", "Why?"]]
 OF_RUN = [13.52, 12.01, 9.5, 8, 7.5]
-NO_FORMAT = "is of no known format"
+NO_FORMAT, OF_ARRAY = "is of no known format", "write an object on each line, `jq -c '.[]'"
 CONVERTED = [
-    Converted("alpacaeval 10/annotations.json --bad drop", NO_FORMAT, FRUITS, {}),
+    Converted("alpacaeval 10/annotations.json --bad drop", OF_ARRAY, FRUITS, {}),
     Converted("alpacaeval 10/annotations.jsonl --bad drop", "'instruction, output_1", FRUITS, {}),
     Converted(
         "responses 14/responses.jsonl --prompt-id (.*)-s",
@@ -316,7 +314,7 @@ CONVERTED = [
         RANKED,
         {},
     ),
-    Converted("labelstudio 42/export.json", NO_FORMAT, [["a", "b"], ["c", "d"]], {}),
+    Converted("labelstudio 42/export.json", OF_ARRAY, [["a", "b"], ["c", "d"]], {}),
     Converted(
         "wmt 82/full.seg.score",
         NO_FORMAT,
@@ -334,7 +332,14 @@ def test_files_are_converted(case: Converted) -> None:
     assert "`bpa convert " in error
     assert f"\n| `{kind}` |" in PAGE.read_text("utf-8")
     if "drop" in options:
-        refused("convert", kind, FIELD / file, "-o", "lists.jsonl", mention="(bad: drop)")
+        refused(
+            "convert",
+            kind,
+            FIELD / file,
+            "-o",
+            "lists.jsonl",
+            mention="(--bad drop; in Python bad='drop')",
+        )
     words = [FIELD / word if (FIELD / word).is_file() else word for word in options]
     succeed("convert", kind, FIELD / file, *words, "-o", "lists.jsonl")
     lists = read_nbest("lists.jsonl")
@@ -347,7 +352,7 @@ def test_files_are_converted(case: Converted) -> None:
 
 def test_an_export_without_ids_is_refused_by_the_converter() -> None:
     path = FIELD / "42" / "min.json"
-    refused("lists", path, mention=NO_FORMAT)
+    refused("lists", path, mention=OF_ARRAY)
     error = refused("convert", "labelstudio", path, "-o", "l.jsonl", mention="bpa convert")
     assert "not a task of Label Studio's JSON export" in error
     assert "JSON-MIN has no ids of lists: export JSON" in " ".join(PAGE.read_text("utf-8").split())
@@ -521,10 +526,53 @@ def test_scores_and_judgements_that_are_no_lists() -> None:
     refused("lists", path, mention="no columns id and text (the columns are 'traceId, traceName")
 
 
-def test_every_file_is_in_a_table() -> None:
-    cases: list[Any] = [*ADAPTED, *READ, *RECIPES]
-    tried = {case.file for case in cases} | {case[0] for case in STRICT}
-    tried |= {word for case in CONVERTED for word in case.words.split() if "/" in word}
-    tried |= {"51/table.csv", "60/utf16.tsv", "42/min.json", "74/langfuse_scores.csv"}
-    present = {f"{path.parent.name}/{path.name}" for path in FIELD.glob("*/*")}
-    assert present <= tried
+#: Files that are refused: how they are read, and a part of the error.
+REFUSED = [
+    ("4/jq.jsonl", {}, "JSON on several lines: write an object on each line, `jq -c . "),
+    ("4/xcomet.json", {}, "JSON on several lines: write an object on each line, `jq -c . "),
+    ("4/pandas_index.json", {}, "a whole table in one object, as pandas writes it"),
+    ("102/pandas_columns.json", {}, "a whole table in one object, as pandas writes it"),
+    ("4/turns.csv", {}, "a list or an object as a text: read the column as values"),
+    ("4/ultrafeedback.parquet", {"format": "jsonl"}, "pandas.read_parquet(PATH).to_json("),
+]
+
+
+@pytest.mark.parametrize(("file", "options", "shown"), REFUSED)
+def test_files_that_are_refused_with_a_remedy(
+    file: str, options: dict[str, Any], shown: str
+) -> None:
+    with pytest.raises(DataError, match=re.escape(shown)) as caught:
+        read_nbest(FIELD / file, **options)
+    assert len(str(caught.value)) < 500
+
+
+def test_fields_of_other_tools_are_kept_or_named() -> None:
+    succeed("convert", "ranked", FIELD / "4" / "rewardbench2.jsonl", "-o", "ranked.jsonl")
+    kept = read_nbest("ranked.jsonl").sentence_extras
+    assert (kept["subset"][0], kept["scores"][0]) == ("Factuality", [[-2.1], [-3.4], [-7.9]])
+    task = FIELD / "4" / "labelstudio_ranker.json"
+    refused("convert", "labelstudio", task, "-o", "x.jsonl", mention="no field first in its data")
+    empty = read_nbest(FIELD / "4" / "metricx.jsonl", format="jsonl:id=source,text=hypothesis")
+    assert empty.references is None
+
+
+def test_what_is_said_of_lists_of_other_tools() -> None:
+    table = read_nbest(FIELD / "4" / "weave.csv", format="csv:id=id,text=output.output.answer")
+    (warning,) = describe(table).warnings
+    assert "every list has one candidate" in warning
+    assert "inputs.example.question (3 different)" in warning
+    systems = read_nbest(FIELD / "4" / "wide.csv", format="csv:id=seg_id,text=hyp.A")
+    (warning,) = describe(systems).warnings
+    assert "pandas.wide_to_long(frame, ['hyp', 'esa'], i='ID', j='system', sep='.'" in warning
+    with pytest.raises(DataError, match="every list has one candidate"):
+        log_density(systems, gain="esa.A", add="length", prior="isotropic:scale=0.3")
+    for name, shown in (("fluency", "'5/5'"), ("verdict", "'Score: 5'")):
+        said = describe(read_nbest(FIELD / "4" / "rubric.jsonl")).left_out
+        assert f"{name} has judgements as texts, such as {shown}: write numbers" in said
+    form = "jsonl:id=uuid,candidates=generations"
+    beams = describe(read_nbest(FIELD / "4" / "openr1.jsonl", format=form))
+    assert beams.choices == (
+        "correctness_math_verify",
+        "correctness_llama",
+        "is_reasoning_complete",
+    )

@@ -65,7 +65,7 @@ def test_lists_of_numbers_beside_the_candidates_are_columns_if_they_are_named(wr
     path = write(*lines(*rows))
     options: dict[str, Any] = {"format": "jsonl:candidates=text"}
     assert set(read_nbest(path, **options).sentence_extras) == {"id", "lm", "judge"}
-    assert describe(read_nbest(path, **options)).parallel == ("lm",)
+    assert describe(read_nbest(path, **options)).choices == ("lm", "judge")
     lists = read_nbest(path, features=Roles(("l*",), numbers=("judge",)), **options)
     assert (lists.feature_names, lists.features.tolist()) == (("lm",), [[-1.5], [-2], [-0.5]])
     assert lists.extras == {"judge": (5, 3, None)}

@@ -63,9 +63,10 @@ def test_the_golden_file_of_an_arena() -> None:
 
 
 def test_other_fields_are_extras_of_the_sentence() -> None:
-    more = {"score_chosen": 8.5, "score_rejected": 6, "turn": 1, "models": ["x", "y"]}
-    lists = read(PAIR | more, PAIR | more)
-    assert (lists.feature_names, lists.extras) == ((), {})
+    more = {"turn": 1, "models": ["x", "y"]}
+    both = {"score_chosen": 8.5, "score_rejected": 6}
+    lists = read(PAIR | more | both, PAIR | more | both)
+    assert (lists.feature_names, lists.extras) == ((), {"score": (8.5, 6) * 2})
     assert {name: of[0] for name, of in lists.sentence_extras.items()} == {
         **more,
         "preferences": [[0, 1]],

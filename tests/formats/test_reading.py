@@ -49,8 +49,6 @@ UNKNOWN = [
     ("a.txt", "a cat sat, at last.", "the first line, 'a cat sat, at last.', is of no known"),
     ("a.txt", "id\thypothesis\tlm", "is of no known format (fairseq, openai, jsonl: an object on"),
     ("a.nbest", "0 | a cat | LM0= -1 | -1", "name the format if it is one of these (--format NAME"),
-    ("a.json", "{", "`bpa convert --help` names the files of other programs that it converts"),
-    ("a.json", "[", "is of no known format"),
     ("a.jsonl", '{"model": "m", "hypotheses": []}', "(the fields are 'model, hypotheses'): name "),
     ("a.json", '{"a": {"b": 1}}', "(the fields are 'a.b'): name them in the format, jsonl:cand"),
     (

@@ -378,11 +378,11 @@ def test_a_feature_is_complete_or_an_error(write: Write, tmp_path: Path, missing
         path = write(*lines)
     line = 3 if missing == "cell" else 2
     match = rf"{path}:{line}: lm is missing for 2, qe for 2 of 4 candidates, the first is "
-    match += r"candidates\[1\] of list 0: .*\(missing: lm=VALUE, qe=VALUE\), "
-    match += r"or leave them out \(exclude: lm, qe\)"
+    match += r"candidates\[1\] of list 0: .*\(--missing lm=VALUE --missing qe=VALUE; .*"
+    match += r"or leave them out \(--exclude lm --exclude qe; in Python exclude=\['lm', 'qe'\]\)"
     with raises(DataError, "missing-feature", parameter="missing", line=line, match=match):
         read_nbest(path, features=["lm", "qe"])
-    shown = r"\(missing: qe=VALUE\), or leave it out \(exclude: qe\)"
+    shown = r"\(--missing qe=VALUE; .*\), or leave it out \(--exclude qe; "
     with raises(DataError, "missing-feature", parameter="missing", line=line + 1, match=shown):
         read_nbest(path, features=["lm", "qe"], missing={"lm": -9})
     for filled in (-9, {"lm": -9, "qe": 0.5}):

@@ -98,6 +98,10 @@ _INSPECT_SAMPLE: dict[str, Any] = {
     "output.completion": str,
     "scores?": dict[str, dict[str, Any]],
 }
+#: Fields of a sample that are read, and its transcripts.
+_OF_SAMPLE = {name.rstrip("?").partition(".")[0] for name in _INSPECT_SAMPLE} | {
+    *("messages", "events", "attachments", "store"),
+}
 #: Grades of inspect_ai: correct, partially correct, incorrect and no answer.
 _GRADES = {"C": 1, "P": 0.5, "I": 0, "N": 0}
 
@@ -145,7 +149,8 @@ def inspect(records: Iterable[Any]) -> Lists:
                     value = _GRADES.get(value, value) if isinstance(value, str) else value
                     fields[f"{name}.{part}" if several else name] = value
             texts = {"text": answer, "system": model}
-            of_list["candidates"].append({**texts, **fields})
+            others = {n: v for n, v in sample.items() if n not in _OF_SAMPLE and n not in fields}
+            of_list["candidates"].append({**others, **texts, **fields})
     return list(lists.values())
 
 

@@ -16,7 +16,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import Failures, Lists, drop_missing, make_judgement
+from bpa_ppl.extras.convert.records import (
+    Failures,
+    Lists,
+    drop_missing,
+    keep_others,
+    make_judgement,
+)
 from bpa_ppl.formats.located import LocatedRecord, iter_records
 from bpa_ppl.formats.values import abbreviate
 
@@ -61,7 +67,8 @@ def alpacaeval(records: Iterable[Any], *, bad: str = "error") -> Lists:
             "source": instruction,
             "candidates": [drop_missing({"text": text, "system": of}) for text, of in pairs],
         }
-        lists.append({**of_list, **make_judgement(place)})
+        used = (name.removesuffix("?") for name in _ALPACA_EVAL)
+        lists.append({**of_list, **make_judgement(place), **keep_others(record, *used)})
     failures.report()
     return lists
 
@@ -189,11 +196,14 @@ def _read_texts(
     record: LocatedRecord, what: str, where: str, fields: Mapping[str, Any], names: tuple[str, str]
 ) -> list[Any]:
     """Return the two texts that are compared, from fields of a record."""
-    texts = [fields.get(name) for name in names]
-    if not all(isinstance(text, str) for text in texts):
-        problem = f"its {where} lack a text {' or '.join(names)} (they are {', '.join(fields)})"
-        record.refuse(what, problem)
-    return texts
+    for option, name in zip(("first", "second"), names, strict=True):
+        if name not in fields:
+            problem = f"no field {name} in its {where} (there are {', '.join(fields)}): name the "
+            record.refuse(what, f"{problem}one of the {option} text, --{option} NAME")
+        if not isinstance(fields[name], str):
+            problem = f"{name} in its {where} is {abbreviate(fields[name])}, not a text: name the "
+            record.refuse(what, f"{problem}field of the {option} text, --{option} NAME")
+    return [fields[name] for name in names]
 
 
 def labelstudio(records: Iterable[Any], *, first: str = "first", second: str = "second") -> Lists:
@@ -242,7 +252,8 @@ def labelstudio(records: Iterable[Any], *, first: str = "first", second: str = "
             "candidates": [{"text": text} for text in texts],
             "preferences": preferences,
         }
-        lists.append(drop_missing(of_list))
+        others = keep_others(record._replace(value=data), "list", "source", first, second)
+        lists.append(drop_missing(of_list) | others)
     return lists
 
 
@@ -299,5 +310,7 @@ def argilla(
             "source": fields.get("source"),
             "candidates": [{"text": text} for text in texts],
         }
-        lists.append({**drop_missing(of_list), **judgements})
+        others = keep_others(record, *(name.removesuffix("?") for name in _ARGILLA_RECORD))
+        others |= keep_others(record._replace(value=fields), "source", first, second)
+        lists.append({**drop_missing(of_list), **judgements, **others})
     return lists

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import Lists, Turn, drop_missing, find_last_text
+from bpa_ppl.extras.convert.records import Lists, Turn, drop_missing, find_last_text, keep_others
 from bpa_ppl.formats.located import iter_records
 
 Id = str | int | None
@@ -71,7 +71,8 @@ def sharegpt(records: Iterable[Any]) -> Lists:
             "candidates": [{"text": better[-1].value}, {"text": worse[-1].value}],
             "preferences": [[0, 1]],
         }
-        lists.append(drop_missing(of_list))
+        used = (name.removesuffix("?") for name in _SHARE_GPT)
+        lists.append(drop_missing(of_list) | keep_others(record, *used))
     return lists
 
 
@@ -118,7 +119,8 @@ def ultrafeedback(records: Iterable[Any]) -> Lists:
                     candidate[name] = None if ratings[0] == "N/A" else int(ratings[0])
             named = zip(("overall_score", "fine-grained_score"), scores, strict=True)
             candidates.append({**candidate, **drop_missing(dict(named))})
-        lists.append({"id": len(lists), "source": instruction, "candidates": candidates})
+        of_list = {"id": len(lists), "source": instruction, "candidates": candidates}
+        lists.append(of_list | keep_others(record, *kinds))
     return lists
 
 
@@ -153,7 +155,8 @@ def kto(records: Iterable[Any]) -> Lists:
             record.refuse(what, "a prompt or a completion has no turns")
         start = {"id": len(lists), "source": source, "candidates": []}
         of_list = lists.setdefault(msgspec.json.encode(prompt), start)
-        of_list["candidates"].append({"text": text, "label": label})
+        others = {name: value for name, value in record.value.items() if name not in _KTO}
+        of_list["candidates"].append({**others, "text": text, "label": label})
     return list(lists.values())
 
 
@@ -199,9 +202,8 @@ def ranked(
     for record in iter_records(records):
         if record.has(*names):
             fields = {n: v for n, v in record.value.items() if n not in names.values()}
-            record = record._replace(
-                value=fields | {of: record.value[name] for name, of in names.items()}
-            )
+            named = {of: record.value[name] for name, of in names.items()}
+            record = record._replace(value=fields | named)
         if record.has("answers"):
             prompt, identifier, answers = record.read(what, _RANKING)
             rows = [record._replace(value=of).read(what, _RANKED) for of in answers]
@@ -216,7 +218,8 @@ def ranked(
                 record.refuse(what, "chosen or rejected has no answer")
         identifier = len(lists) if identifier is None else identifier
         of_list = {"id": identifier, "source": prompt, "candidates": candidates}
-        lists.append({**of_list, **judgement})
+        others = keep_others(record, "id", "answers", *names, *names.values())
+        lists.append({**of_list, **judgement, **others})
     return lists
 
 

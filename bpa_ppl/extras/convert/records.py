@@ -11,9 +11,21 @@ import msgspec
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import missing_data
+from bpa_ppl.formats.block import (
+    CANDIDATES,
+    ID,
+    JUDGEMENTS,
+    REFERENCE,
+    REFERENCES,
+    SOURCE,
+    TEXT,
+)
 from bpa_ppl.formats.located import LocatedRecord, iter_json
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_chunks, read_lines
+from bpa_ppl.lists.nbest import DROP
 
+#: Fields of lists that have a meaning.
+_OF_LISTS = {ID, SOURCE, REFERENCE, REFERENCES, TEXT, CANDIDATES, *JUDGEMENTS}
 #: What all kinds return: records of lists, as JSON lines have them.
 Lists = list[dict[str, Any]]
 
@@ -80,7 +92,7 @@ class Failures:
     def add(self, record: LocatedRecord, problem: str) -> None:
         """Count one, or raise its error."""
         if self._bad == "error":
-            remedy = f"{self._again}, or leave out such {self._what}s (bad: drop)"
+            remedy = f"{self._again}, or leave out such {self._what}s {DROP}"
             raise record.error(f"{problem}: {remedy}", "bad-line", "bad")
         self._count += 1
 
@@ -97,6 +109,22 @@ def drop_missing(fields: Mapping[str, Any]) -> dict[str, Any]:
     {'id': 0}
     """
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def keep_others(record: LocatedRecord, *used: str) -> dict[str, Any]:
+    """Return the fields of a record that a kind does not use, as columns of the list.
+
+    One with a name that a list has for something else is called `record.NAME`.
+
+    >>> keep_others(LocatedRecord({"prompt": "a", "subset": "Math", "source": "web"}), "prompt")
+    {'subset': 'Math', 'record.source': 'web'}
+    """
+    others = {name: value for name, value in record.value.items() if name not in used}
+    return {
+        f"record.{n}" if n in _OF_LISTS else n: v
+        for n, v in others.items()
+        if v not in (None, {}, [])
+    }
 
 
 def make_judgement(place: int | None) -> dict[str, Any]:

@@ -84,7 +84,9 @@ def test_rows_of_ultrafeedback() -> None:
         {"text": "a cat", "system": "m", "helpfulness": 5, **scores},
         {"text": "cat", "system": "n", "helpfulness": 2, **scores},
     ]
-    assert ultrafeedback([RATED]) == [{"id": 0, "source": "Un chat", "candidates": candidates}]
+    (of_list,) = ultrafeedback([RATED])
+    assert of_list["candidates"] == candidates
+    assert (of_list["source"], of_list["record.source"]) == ("Un chat", "flan")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def test_rows_of_ranked_answers(row: Row, texts: str, judgement: Row) -> None:
     (of_list,) = ranked([{"prompt": "q", "subset": "Math", **row}])
     candidates = of_list.pop("candidates")
     assert [one["text"] for one in candidates] == list(texts)
-    assert of_list == {"id": row.get("id", 0), "source": "q", **judgement}
+    assert of_list == {"id": row.get("id", 0), "source": "q", "subset": "Math", **judgement}
     assert candidates[0].get("system") == ("m" if texts == "a" else None)
 
 

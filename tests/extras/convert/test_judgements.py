@@ -34,6 +34,8 @@ def test_annotations_of_alpaca_eval() -> None:
         "source": "Name a fruit",
         "candidates": [{"text": "apple", "system": "base"}, {"text": "a carrot", "system": "mine"}],
         "preferences": [[0, 1]],
+        "annotator": "judge",
+        "dataset": "d",
     }
 
 
@@ -184,8 +186,11 @@ def test_tasks_of_label_studio() -> None:
 @pytest.mark.parametrize(
     ("row", "shown"),
     [
-        ({"data": {"text": "a"}, "annotations": []}, "first or second .they are text"),
-        ({"data": DATA | {"first": 7}, "annotations": []}, "first or second"),
+        (
+            {"data": {"text": "a"}, "annotations": []},
+            "no field first in its data .there are text",
+        ),
+        ({"data": DATA | {"first": 7}, "annotations": []}, "first in its data is 7, not a text"),
         ({"data": DATA, "annotations": [annotation("middle")]}, "'middle'"),
         ({"id": 1, "first": "a", "second": "b", "better": "left", "annotation_id": 10}, "`data`"),
         ({"data": DATA}, "`annotations`"),
@@ -222,7 +227,7 @@ def test_records_of_argilla() -> None:
     ("change", "shown"),
     [
         ({"responses": {"better": [{"value": "left"}]}}, "'left', not first, second or tie"),
-        ({"fields": {"prompt": "q"}}, "they are prompt"),
+        ({"fields": {"prompt": "q"}}, "there are prompt"),
         ({"responses": [{"question_name": "better", "value": "first"}]}, "responses"),
         ({"fields": None}, "fields"),
     ],
