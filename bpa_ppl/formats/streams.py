@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import errno
 import gzip
@@ -10,7 +11,6 @@ import lzma
 import os
 import secrets
 import shutil
-import stat
 import sys
 import tempfile
 import zlib
@@ -31,8 +31,6 @@ STANDARD = "-"
 _CHUNK = 1 << 16  # bytes read at once
 _HEAD = 6  # bytes that show how a file is compressed
 _BLOCK = 1 << 22  # bytes of text in a block
-#: GiB that a compressed file may hold, if it is read in parts, or as a whole.
-_STREAM_GIB, _WHOLE_GIB = 16.0, 1.0
 _BOM = b"\xef\xbb\xbf"
 #: What files are that begin with some bytes, and what makes text of them.
 _BINARY = {
@@ -43,24 +41,27 @@ _BINARY = {
     b"PK\x03\x04": "a workbook or another archive, not a file of text: save the table as CSV, in "
     "pandas with pandas.read_excel(PATH).to_csv('lists.csv', index=False)",
 }
-_MOST_LINKS = 40  # that lead to one file, as in Linux
 _PART = ".bpa-"  # begins the names of temporary files
 
 
-#: The first bytes of compressed files, by the ending of their names.
-_MAGICS = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0", ".zst": b"\x28\xb5\x2f\xfd"}
-_KINDS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}  # for messages
+#: By the ending of names: the first bytes of compressed files, and their name in messages.
+_COMPRESSED = {
+    ".gz": (b"\x1f\x8b", "gzip"),
+    ".bz2": (b"BZh", "bzip2"),
+    ".xz": (b"\xfd7zXZ\0", "xz"),
+    ".zst": (b"\x28\xb5\x2f\xfd", "zstd"),
+}
 
 
 def _decompress(file: Any, suffix: str) -> Any:
     """Return a compressed file, which may be several in a row, as one to read."""
+    if suffix == ".zst":
+        import pyarrow as pa
+
+        return pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
     if suffix == ".gz":
         return gzip.GzipFile(fileobj=file)
-    if suffix == ".xz":
-        return lzma.LZMAFile(file)
-    import pyarrow as pa
-
-    return pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
+    return (bz2.BZ2File if suffix == ".bz2" else lzma.LZMAFile)(file)
 
 
 def _compress(file: Any, suffix: str) -> Any:
@@ -68,8 +69,8 @@ def _compress(file: Any, suffix: str) -> Any:
     if suffix == ".gz":
         # Without name and time, so that equal content gives equal files.
         return gzip.GzipFile("", "wb", 6, file, mtime=0)
-    if suffix == ".xz":
-        return lzma.LZMAFile(file, "wb")
+    if suffix in (".bz2", ".xz"):
+        return (bz2.BZ2File if suffix == ".bz2" else lzma.LZMAFile)(file, "wb")
     if suffix == ".zst":
         import pyarrow as pa
 
@@ -109,7 +110,7 @@ def strip_compression(path: AnyPath) -> PurePath:
     'dev.txt'
     """
     name = PurePath(path)
-    return name.with_suffix("") if name.suffix in _MAGICS else name
+    return name.with_suffix("") if name.suffix in _COMPRESSED else name
 
 
 class InputFile:
@@ -170,7 +171,7 @@ class InputFile:
         if isinstance(self.path, str | Path) and os.path.isfile(self.path):
             with open(self.path, "rb") as file:
                 head = file.read(_HEAD)
-            if not head.startswith((_BOM, *_MAGICS.values())):
+            if not head.startswith((_BOM, *(magic for magic, _ in _COMPRESSED.values()))):
                 yield str(self.path)
                 return
         with tempfile.NamedTemporaryFile() as copy:
@@ -188,12 +189,12 @@ class InputFile:
 def read_chunks(path: AnyInput) -> Iterator[bytes]:
     r"""Yield the text of a file in blocks of whole lines, each ended by a newline.
 
-    gzip, xz and zstd are detected by their first bytes, not by the name of the file. A byte-order
-    mark is removed, and a newline is added if the last line has none.
+    gzip, bzip2, xz and zstd are detected by their first bytes, not by the name of the file. A
+    byte-order mark is removed, and a newline is added if the last line has none.
 
     Raises:
-        DataError: if the file cannot be read, its compressed data are cut short, corrupt or too
-            large when unpacked, or it is not text.
+        DataError: if the file cannot be read, its compressed data are cut short or corrupt, or it
+            is not text.
 
     >>> import gzip, tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -289,7 +290,7 @@ def read_text(path: AnyInput) -> str:
     ...     print(read_text(file.name))
     café
     """
-    data = b"".join(_until_nul(_plain_bytes(path, _WHOLE_GIB)))
+    data = b"".join(_until_nul(_plain_bytes(path)))
     text = decode(data, path, 1)
     _check_text(data, origin_name(path))
     return text
@@ -406,29 +407,18 @@ def is_standard(path: AnyPath) -> bool:
 def resolve_output(path: AnyPath) -> Path:
     """Return the file that is created or replaced by writing to a path, without links.
 
-    The path is followed as the system does: there is nothing behind a folder that does not exist.
-
     Raises:
         OSError: if there is no such folder.
         ValueError: if no file can have this name.
 
-    >>> resolve_output("no-such-folder/../a.txt")
+    >>> resolve_output("no-such-folder/a.txt")
     Traceback (most recent call last):
-    FileNotFoundError: [Errno 2] No such file or directory: 'no-such-folder/..'
+    FileNotFoundError: [Errno 2] No such file or directory: ...
     """
-    target = os.fspath(path)
-    for _ in range(_MOST_LINKS):
-        folder, name = os.path.split(target)
-        if not stat.S_ISDIR(os.stat(folder or os.curdir).st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
-        folder = os.path.realpath(folder)
-        target = os.path.join(folder, name)
-        try:
-            link = os.readlink(target)
-        except OSError:  # it is no link, or does not exist yet
-            return Path(target)
-        target = os.path.join(folder, link)
-    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+    folder = Path(path).parent.resolve(strict=True)
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    return Path(os.path.realpath(folder / Path(path).name))
 
 
 @contextmanager
@@ -531,7 +521,7 @@ def atomic_writer(path: AnyPath) -> Iterator[TextIO]:
     """Open a UTF-8 text file that appears under its name only when it is complete.
 
     Args:
-        path: the file; .gz, .xz and .zst are compressed, `-` is the standard output.
+        path: the file; .gz, .bz2, .xz and .zst are compressed, `-` is the standard output.
 
     Raises:
         DataError: as `atomic_path`.
@@ -594,19 +584,14 @@ def _text_file(temporary: Path, path: AnyPath) -> Iterator[TextIO]:
             yield text
 
 
-def _plain_bytes(path: AnyInput, gib: float | None = None) -> Iterator[bytes]:
-    """Yield the decompressed content in chunks of any length, without a byte-order mark.
-
-    Args:
-        path: what is read: a file, an open one, bytes, or lines, which get an end each.
-        gib: the most that a compressed file may hold; None for files that are read in parts.
-    """
-    chunks = _read(path, gib or _STREAM_GIB)
+def _plain_bytes(path: AnyInput) -> Iterator[bytes]:
+    """Yield the decompressed content in chunks of any length, without a byte-order mark."""
+    chunks = _read(path)
     yield next(chunks, b"").removeprefix(_BOM)
     yield from chunks
 
 
-def _read(source: Any, gib: float) -> Iterator[bytes]:
+def _read(source: Any) -> Iterator[bytes]:
     if not (isinstance(source, str | Path | bytes) or hasattr(source, "read")):
         for line in map(_encode, source if isinstance(source, Iterable) else [source]):
             yield line if line.endswith(b"\n") else line + b"\n"
@@ -614,40 +599,26 @@ def _read(source: Any, gib: float) -> Iterator[bytes]:
     try:
         with _open(source) as file:
             head = file.peek(_HEAD) if hasattr(file, "peek") else b""
-            suffix = next((of for of, magic in _MAGICS.items() if head.startswith(magic)), None)
+            kinds = (of for of, (magic, _) in _COMPRESSED.items() if head.startswith(magic))
+            suffix = next(kinds, None)
             if suffix is None:
                 while chunk := file.read(_CHUNK):
                     yield _encode(chunk)
                 return
-            left, origin = gib * 2**30, origin_name(source)
             try:
-                _check_end(file, suffix)
                 unpacked = _decompress(file, suffix)
                 while chunk := unpacked.read(_CHUNK):
-                    left -= len(chunk)
-                    if left < 0:
-                        problem = f"unpacks to more than {gib:g} GiB: if that is right, unpack "
-                        raise DataError(f"{problem}the file", origin, code="damaged")
                     yield chunk
             except (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
                 if isinstance(error, OSError) and error.errno is not None:
                     raise  # of the system
-                remedy, kind = "download or create the file again", _KINDS[suffix]
+                kind, origin = _COMPRESSED[suffix][1], origin_name(source)
+                remedy = "download or create the file again"
                 raise damaged(f"valid {kind} data", error, origin, remedy=remedy) from error
     except BpaError:
         raise
     except (OSError, ValueError) as error:  # ValueError: no file can have this name
         raise access_error(source, error, "read") from error
-
-
-def _check_end(file: Any, suffix: str) -> None:
-    """Refuse bytes after the end of a file of xz, which `lzma` does not read."""
-    if suffix == ".xz" and file.seekable():
-        begin, end = file.tell(), file.seek(0, io.SEEK_END)
-        file.seek(max(begin, end - _CHUNK))
-        if not file.read().rstrip(b"\0").endswith(b"YZ"):
-            raise EOFError("it does not end as such a file")
-        file.seek(begin)
 
 
 @contextmanager
