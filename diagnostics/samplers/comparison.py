@@ -453,7 +453,12 @@ def _judge(
         more = f"; {list_names(one.name for one in others)} failed, too" if others else ""
         verdict, reason = NOT_CONVERGED, f"{first.advice}{more} (the {status})"
     elif differences:
-        verdict, reason = DIFFERS, differences
+        rounded = (
+            f"the values of {list_names(cells)} in {name} are rounded: write all their digits; "
+            for name, one in ((result.sampler, draws), (standard.name, truth))
+            if (cells := _find_rounded(one))
+        )
+        verdict, reason = DIFFERS, f"{''.join(rounded)}{differences}"
     elif not np.isfinite(bound):
         problem = f"the draws of {weight} are too large for their mean to be compared"
         verdict, reason = INCONCLUSIVE, f"{problem}: look at its trace"
@@ -476,6 +481,25 @@ def _judge(
         discrepancies=properties,
         distance=distance,
     )
+
+
+def _find_rounded(draws: Draws) -> list[str]:
+    """Return the cells whose values are the numbers of a coarse grid.
+
+    Between the quartiles, all steps from a value to the next one are then about equal. Of n other
+    values, the smallest step is about a square of n smaller than all together.
+
+    >>> x = np.random.default_rng(0).normal(size=(4, 1000))
+    >>> _find_rounded(Draws({"weights": np.stack([x, x.round(2)], axis=-1)}, ("exact", "rounded")))
+    ['rounded']
+    """
+    rounded = []
+    for name, values in zip(draws.features, draws.flat.T, strict=True):
+        low, high = np.quantile(values, (0.25, 0.75))
+        distinct = np.unique(values[(low <= values) & (values <= high)])
+        if len(distinct) > 1 and np.diff(distinct).min() * len(distinct) > (high - low) / 2:
+            rounded.append(name)
+    return rounded
 
 
 def _describe_differences(properties: Sequence[Row], distance: Distance) -> Iterator[str]:

@@ -295,6 +295,15 @@ def test_without_a_reference_each_is_compared_with_the_others() -> None:
         compare({"a": arrays(0) | logs, "b": arrays(1)}, log_weights="logwt")
 
 
+@pytest.mark.usefixtures("without_joint_test")
+def test_rounded_values_are_named() -> None:
+    rng = np.random.default_rng(0)
+    exact, other = ({"mu": rng.normal(size=(4, 5000))} for _ in range(2))
+    assert "rounded" not in compare(exact, {"mu": other["mu"] + 0.1})["a"].reason
+    found = compare({"mu": exact["mu"].round(1) + 0.1}, other)["a"]
+    assert found.reason.startswith("the values of mu in a are rounded: write all their digits; ")
+
+
 @pytest.mark.parametrize(("p", "found"), [(0.0051, 0), (0.0049, 2)])
 def test_half_of_the_level_of_one_percent_is_for_either_test(p: float, found: int) -> None:
     row = {"variable": "a", "quantity": "mean", "bias": 0.3, "z": 3.0, "p_value": p}
