@@ -11,7 +11,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.adapting.settings import ResolvedSettings, Settings, resolve_settings
 from bpa_ppl.densities.weights_target import Model
-from bpa_ppl.errors import DataError, missing_data, wrong_type
+from bpa_ppl.errors import DataError, wrong_type
 from bpa_ppl.features.matching import MatchedLists, match_lists
 from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.gains.gains import default_gain, no_references, resolve
@@ -312,9 +312,12 @@ def _choose_model(
     if model is log_linear and isinstance(prior, PriorFamily):
         model = prior.model(match) or model
     if model is hierarchical and DOMAIN not in lists.sentence_extras:
-        remedy, who = "name the customer, language or slice of each list in it", "the model"
-        raise missing_data(
-            f"column {DOMAIN}", remedy, lists.origin, needed_by=who, parameter=DOMAIN
+        raise DataError(
+            f"no column {DOMAIN}, which the model needs: name the customer, language or slice of "
+            "each list in it",
+            lists.origin,
+            parameter=DOMAIN,
+            code="missing-column",
         )
     return model
 

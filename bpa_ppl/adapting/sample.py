@@ -14,7 +14,7 @@ from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.labels import label_sites
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import MOST_KEPT, NUMPYRO_LOCK, draw_predictive, inspect_model
-from bpa_ppl.errors import conflict, list_names, needs
+from bpa_ppl.errors import UsageError, list_names
 from bpa_ppl.posterior.adapter import to_arviz
 
 if TYPE_CHECKING:
@@ -87,16 +87,15 @@ def sample(
     target = label_sites(make_model_target(model, args, kwargs, seed=seed), coords, dims)
     target = replace(target, most_kept=most)
     if log_likelihood and (discrete := inspect_model(target).discrete):
-        problem = f"{list_names(discrete)} of the model is summed out, so that observations have no"
-        raise conflict(
-            f"{problem} log likelihood of their own",
-            "log_likelihood",
-            "log_likelihood",
+        raise UsageError(
+            f"{list_names(discrete)} of the model is summed out, so that observations have no log "
+            "likelihood of their own: leave out log_likelihood",
+            parameter="log_likelihood",
             code="not-supported",
         )
     if predict and not inspect_model(target).observed:
-        title = target.model.__name__
-        raise needs("predict", f"data that {title} observes (obs=)", "predict", code="no-data")
+        message = f"predict needs data that {target.model.__name__} observes (obs=)"
+        raise UsageError(message, parameter="predict", code="no-data")
     draws = draw_posterior(target, sampler, seed=seed, progress=progress)
     count = inspect_model(target).observations
     if log_likelihood is None and count and not draws.log_likelihood:

@@ -11,7 +11,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Component, Registry, Setting, complete_settings, declared_settings
-from bpa_ppl.errors import UsageError, not_supported
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import with_tuples
 from bpa_ppl.features.source import FEATURES, AnySource, FeatureSource, resolve_sources
 from bpa_ppl.gains.gains import AnyGain
@@ -258,8 +258,8 @@ def recorded_options(posterior: "Posterior", **changes: Any) -> tuple[AnyStart, 
     """
     record = as_draws(posterior).record.options
     if record is None or _WEIGHTS not in record:
-        reason = "the posterior does not record how it was adapted"
-        raise not_supported(reason, "give one that `adapt` wrote")
+        message = "the posterior does not record how it was adapted: give one that `adapt` wrote"
+        raise DataError(message, code="not-supported")
     if isinstance(start := changes.get(_WEIGHTS), StartingWeights):
         changes = {**vars(start), **{n: v for n, v in changes.items() if n != _WEIGHTS}}
     kept = {name: value for name, value in record.items() if name not in changes}

@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.errors import mismatch, missing_data
+from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.oracles import select_judged
 from bpa_ppl.lists.nbest import NBest
@@ -38,14 +38,18 @@ def _check_lists(draws: Draws, lists: NBest) -> tuple[NBest, Int64]:
     if recipe.gain is not None:
         prepared = select_judged(prepared, recipe.gain)[0]
     if "oracle" not in draws.observed:
-        raise missing_data("record of oracles in the posterior", "adapt again")
+        message = "no record of oracles in the posterior: adapt again"
+        raise DataError(message, code="no-data")
     index = np.asarray(draws.observed["oracle"], np.int64)
     ids, of_lists = find_ids(draws, prepared)
     same = ids is None or not draws.record.data or np.array_equal(ids, of_lists)
     if len(index) != len(prepared) or not same or np.any(index >= prepared.sizes):
-        found, others = f"{len(index)} recorded oracles", f"there are {len(prepared)} other lists"
-        remedy = "give the lists of the posterior, in the same order"
-        raise mismatch(found, others, prepared.origin, remedy=remedy)
+        raise DataError(
+            f"{len(index)} recorded oracles, but there are {len(prepared)} other lists: give the "
+            "lists of the posterior, in the same order",
+            prepared.origin,
+            code="mismatch",
+        )
     return prepared, index
 
 

@@ -57,7 +57,7 @@ from bpa_ppl.diagnostics.samplers.uniformity import (
     uniform_bands,
     uniformity_test,
 )
-from bpa_ppl.errors import UsageError, conflict, needs, wrong_value
+from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.gains.gains import AnyGain, resolve
 from bpa_ppl.gains.oracles import Oracles
@@ -270,8 +270,8 @@ def _make_simulation(target: Target) -> _Simulation:
     _require_generative(target.likelihood)
     observed = require_adaptation(target).observed
     if observed.choices is not None and (observed.choices.weight != 1).any():
-        reason, code = "answers with weights other than 1 cannot be simulated", "not-supported"
-        raise conflict(reason, "the weights", "likelihood", code=code)
+        message = "answers with weights other than 1 cannot be simulated: leave out the weights"
+        raise UsageError(message, parameter="likelihood", code="not-supported")
     names = (WEIGHTS, *(name for name in latent if name != WEIGHTS))
 
     def given(simulated: dict[str, Any]) -> Target:
@@ -503,9 +503,12 @@ def run_calibration(
                 done = f"calibrate {sampler}: {len(ranked)} of {replications} replications"
                 log_info(done + describe_remaining(left, {sampler: seconds}))
     if len(ranked) < _FEWEST:
-        what = f"at least {_FEWEST} replications, and {len(ranked)} have ended within max_seconds"
-        remedy = "raise max_seconds, or lower the draws of the sampler"
-        raise needs("a calibration", what, "max_seconds", remedy=remedy, code="no-data")
+        raise UsageError(
+            f"a calibration needs at least {_FEWEST} replications, and {len(ranked)} have ended "
+            "within max_seconds: raise max_seconds, or lower the draws of the sampler",
+            parameter="max_seconds",
+            code="no-data",
+        )
     ranks = np.array([of_run for of_run, _ in ranked])
     p_values = holm([uniformity_test(of_quantity) for of_quantity in ranks.T])
     return Calibration(sampler, columns, ranks, p_values, min(ess for _, ess in ranked))

@@ -30,7 +30,7 @@ from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import select_comparable
 from bpa_ppl.diagnostics.ways.paired import bootstrap_changes, find_changed
-from bpa_ppl.errors import DataError, UsageError, list_names, missing_data, wrong_type, wrong_value
+from bpa_ppl.errors import DataError, UsageError, list_names, wrong_type, wrong_value
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import list_reported_metrics, resolve
 from bpa_ppl.lists.nbest import NBest
@@ -263,7 +263,8 @@ def compare(
     if reference is not None:
         standard_name, several[standard_name] = _name_reference(reference, several)
     if empty := [name for name, runs in several.items() if not runs]:
-        raise missing_data(f"run to compare for {empty[0]}", "give at least one")
+        message = f"no run to compare for {empty[0]}: give at least one"
+        raise DataError(message, code="no-data")
     first = standard_name or next(iter(several))
     selection = select_comparable(
         several, first, var_names, weights=test is not None, log_weights=log_weights

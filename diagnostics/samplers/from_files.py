@@ -22,7 +22,7 @@ from bpa_ppl.diagnostics.samplers.calibration import (
 from bpa_ppl.diagnostics.samplers.comparison import Comparison, compare
 from bpa_ppl.diagnostics.samplers.programs import read_program
 from bpa_ppl.diagnostics.samplers.running import REFERENCE, compare_samplers, resolve_samplers
-from bpa_ppl.errors import conflict
+from bpa_ppl.errors import UsageError
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.posterior.files import read_draws
@@ -93,9 +93,8 @@ def compare_program(
     """
     if reference_file is not None:
         if not options.keys().isdisjoint(("reference", "reference_draws")):
-            raise conflict(
-                f"{reference_file} is the reference", "the options of a long run", "reference"
-            )
+            message = f"{reference_file} is the reference: leave out the options of a long run"
+            raise UsageError(message, parameter="reference", code="conflict")
         options["reference"] = reference_file
     target, made = _read_target(model, data, settings, seed)
     options |= {"samplers": samplers, "settings": settings, "seed": seed}

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl.errors import DataError, UsageError, damaged, unknown_name, wrong_value
+from bpa_ppl.errors import DataError, UsageError, unknown_name, wrong_value
 from bpa_ppl.formats.streams import origin_name, read_text
 from bpa_ppl.formats.values import parse_json
 
@@ -94,8 +94,8 @@ def read_arguments(path: str | Path, model: Callable[..., Any]) -> dict[str, Any
     """
     data = parse_json(read_text(path), origin_name(path), parameter="data")
     if not isinstance(data, dict):
-        remedy = 'write {"NAME": VALUE} with the arguments of the model'
-        raise damaged("an object", None, path, remedy=remedy, code="wrong-type")
+        message = 'not an object: write {"NAME": VALUE} with the arguments of the model'
+        raise DataError(message, path, code="wrong-type")
     arguments = {name: _to_array(value, name, path) for name, value in data.items()}
     try:
         inspect.signature(model).bind(**arguments)

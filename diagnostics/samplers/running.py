@@ -36,11 +36,9 @@ from bpa_ppl.errors import (
     BpaError,
     NotConverged,
     UsageError,
-    conflict,
     escape_controls,
     find_interruption,
     list_names,
-    needs,
     unknown_name,
     wrong_type,
     wrong_value,
@@ -145,8 +143,12 @@ def compare_samplers(
     if not target.has_lists:
         target = replace(target, most_kept=MOST_KEPT)
     if test is not None and not target.has_lists:
-        reason = "test lists are reranked with weights, which only a density of log_density has"
-        raise conflict(reason, "test", "test")
+        raise UsageError(
+            "test lists are reranked with weights, which only a density of log_density has: leave "
+            "out test",
+            parameter="test",
+            code="conflict",
+        )
     if target.has_lists:
         elsewhere = {name: [as_draws(one) for one in of] for name, of in elsewhere.items()}
         _refuse_other_data(target, elsewhere)
@@ -172,9 +174,12 @@ def compare_samplers(
         if not drawn and (errors := [one for one in timed.values() if isinstance(one, Exception)]):
             raise errors[0]
         if not drawn:
-            what = f"runs that end within {max_seconds:g} seconds, with the reference"
-            remedy = "raise max_seconds, or lower reference_draws"
-            raise needs("a comparison", what, "max_seconds", remedy=remedy, code="no-data")
+            raise UsageError(
+                f"a comparison needs runs that end within {max_seconds:g} seconds, with the "
+                "reference: raise max_seconds, or lower reference_draws",
+                parameter="max_seconds",
+                code="no-data",
+            )
         report(0, 1, f"statistics, about {_STATISTICS_SECONDS * len(drawn):.0f} s left")
         comparison = compare(
             drawn | elsewhere, [truth], var_names=var_names, bias=bias, test=test, seed=seed
@@ -225,11 +230,16 @@ def resolve_samplers(
         remedy = f"write samplers=[{samplers!r}]"
         raise wrong_type("samplers are a list, even of one", samplers, "samplers", remedy=remedy)
     if not samplers:
-        raise needs("a comparison", "at least one sampler", "samplers", code="no-data")
+        message = "a comparison needs at least one sampler"
+        raise UsageError(message, parameter="samplers", code="no-data")
     given = settings or {}
     if unused := sorted(given.keys() - {one for one in samplers if isinstance(one, str)}):
-        reason = f"{list_names(unused)} has settings and is not run"
-        raise conflict(reason, "the settings, or add it to the samplers", "settings")
+        raise UsageError(
+            f"{list_names(unused)} has settings and is not run: leave out the settings, or add it "
+            "to the samplers",
+            parameter="settings",
+            code="conflict",
+        )
     named = ((one, given.get(one) if isinstance(one, str) else None) for one in samplers)
     return [SAMPLERS.resolve(one, values) for one, values in named]
 
@@ -253,7 +263,8 @@ def find_target(model: Callable[..., Any] | Target, args: Any, kwargs: Any, seed
     if not isinstance(model, Target):
         return make_model_target(model, args, kwargs, seed=seed)
     if args or kwargs:
-        raise conflict("a density of log_density has its data already", "args and kwargs", "args")
+        message = "a density of log_density has its data already: leave out args and kwargs"
+        raise UsageError(message, parameter="args", code="conflict")
     return model
 
 

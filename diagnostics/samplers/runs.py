@@ -10,7 +10,7 @@ import numpy.typing as npt
 from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import DataError, mismatch
+from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, kish
 from bpa_ppl.posterior.statistics import ess, find_copied_chains
@@ -44,8 +44,8 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
         raise DataError(problem, code="mismatch")
     length = min(run.shape[1] for run in runs)
     if length < _MIN_DRAWS:
-        found, needed = f"{length} draws per chain", f"a comparison needs {_MIN_DRAWS}"
-        raise mismatch(found, needed, remedy="raise draws", code="wrong-length")
+        message = f"{length} draws per chain, but a comparison needs {_MIN_DRAWS}: raise draws"
+        raise DataError(message, code="wrong-length")
 
     def together(arrays: Sequence[Arrays]) -> dict[str, npt.NDArray[Any]]:
         common = [name for name in arrays[0] if all(name in other for other in arrays)]

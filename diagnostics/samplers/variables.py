@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.check.diagnostic import list_components
-from bpa_ppl.errors import DataError, UsageError, list_names, mismatch, missing_data, wrong_value
+from bpa_ppl.errors import DataError, UsageError, list_names, wrong_value
 from bpa_ppl.lists.labels import find_positions, number_repeats
 from bpa_ppl.posterior.adapter import (
     LOG_WEIGHT,
@@ -339,7 +339,8 @@ def _take_common(
         problem = f"not all posteriors have the variable {missing}: {described}"
         raise UsageError(problem, parameter="var_names", code="bad-name")
     if not common:
-        raise missing_data("variable that the posteriors have in common", described)
+        message = f"no variable that the posteriors have in common: {described}"
+        raise DataError(message, code="no-data")
     one_sided: Reasons = {}
     for name in dict.fromkeys(chain.from_iterable(run.variables for run in runs)):
         if name not in common:
@@ -374,18 +375,21 @@ def _align(name: str, run: _Run, expected: _Variable) -> Float64:
     """Return the draws of a variable with its cells in the order of the reference."""
     variable = run.variables[name]
     if variable.shape != expected.shape:
-        found, others = (
-            f"{name} of {run.sampler} has the shape {variable.shape}",
+        raise DataError(
+            f"{name} of {run.sampler} has the shape {variable.shape}, but in the others it is "
             f"{expected.shape}",
+            code="mismatch",
         )
-        raise mismatch(found, f"in the others it is {others}")
     values = variable.values.astype(np.float64)
     if {*variable.labels} == {*expected.labels}:
         return values[..., find_positions(expected.labels, variable.labels)]
     if not (variable.numbered or expected.numbered):
         ours, theirs = (one.labels[0] for one in (variable, expected))
-        found = f"the cells of {name} in {run.sampler} have labels such as {ours}"
-        raise mismatch(found, f"those of the others are such as {theirs}")
+        raise DataError(
+            f"the cells of {name} in {run.sampler} have labels such as {ours}, but those of the "
+            f"others are such as {theirs}",
+            code="mismatch",
+        )
     return values
 
 
@@ -439,9 +443,11 @@ def _drop_without_mean(
         near = np.isclose(values, x[0, 0], rtol=_SINGLE, atol=0.0)
         differs = constant & ~near.all(axis=(0, 1))
         for k in np.flatnonzero(differs).tolist():
-            found = f"{cells.labels[k]} is {x[0, 0, k]:g} in all draws of {reference}"
-            remedy = "they differ in their model"
-            raise mismatch(found, f"not in {run.sampler}", remedy=remedy)
+            raise DataError(
+                f"{cells.labels[k]} is {x[0, 0, k]:g} in all draws of {reference}, but not in "
+                f"{run.sampler}: they differ in their model",
+                code="mismatch",
+            )
     logs = [log[:, :length] for _, log in of_reference if log is not None]
     if len(logs) == len(of_reference):
         weighted = Draws({WEIGHTS: x}, cells.labels, "weighted", np.concatenate(logs))

@@ -228,7 +228,7 @@ def test_files_and_the_command_line(
     few = {name: values[:, ::10] for name, values in posterior.values.items()}
     draws = Draws(few, NAMES, coords=posterior.coords, dims=posterior.dims, record=posterior.record)
     bpa.write_posterior(draws, tmp_path / "few.nc")
-    weights = ("weights", tmp_path / "few.nc", "--unchecked", "-o", "-", "--format", "trl")
+    weights = ("weights", tmp_path / "few.nc", "--unchecked", "-o", "-", "--format", "json")
     assert "weights of a new domain: name one of bank, shop, zoo" in succeed(*weights).err
     bank = succeed(*weights, "--domain", "bank")
     assert "new domain" not in bank.err
