@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting.build import build_target
 from bpa_ppl.adapting.draw import run_sampler
 from bpa_ppl.adapting.finish import Finished, finish
@@ -107,6 +108,8 @@ def run_adaptation(
         reading: the options with which the file of the lists was read.
     """
     prepared = prepare(lists, weights, resolved=settings)
+    if len(prepared.judged) == 1:
+        warn_user("one judged list teaches little about the weights: judge at least ten")
     target = _build(prepared)
     run = run_sampler(
         target, prepared.sampler, seed=prepared.settings.seed, progress=prepared.settings.progress

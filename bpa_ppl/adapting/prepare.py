@@ -136,7 +136,8 @@ def prepare(
         settings: the keyword arguments of `adapt`.
 
     Raises:
-        DataError: if the lists, references and weights do not fit together.
+        DataError: if the lists, references and weights do not fit together, or no feature differs
+            between the candidates of a judged list.
         TypeError: if there is no such setting.
         UsageError: if a sampler, gain or setting does not exist or makes no sense.
 
@@ -165,6 +166,14 @@ def prepare(
     judged, values = _select_judged(
         matched.lists, gain, found, likelihood, oracles, observes_nothing=observes_nothing
     )
+    if len(judged) and not judged.spread[matched.match.free].any():
+        raise DataError(
+            "no feature differs between the candidates of any judged list, so that nothing can be "
+            "learned from their choice: add features that do (add, features, categorical)",
+            lists.origin,
+            parameter="lists",
+            code="no-data",
+        )
     return Prepared(
         matched=matched,
         judged=judged,

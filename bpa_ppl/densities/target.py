@@ -862,8 +862,10 @@ def weigh_prior(target: Target, prior: Sites) -> Float64 | None:
         sites = jax.device_get(_evaluate_sites(target, latent, names))
         densities = total(sites, (1, size))[0]
         result[start : start + size] = np.where(np.isnan(densities), -np.inf, densities)
-        likely = result[: start + size]
-        if start < _DRAWS <= len(likely) and kish(importance_weights(likely)) < _FEW_LIKELY:
+        first = result[: start + size]
+        if start < _DRAWS <= len(first) and (
+            np.isneginf(first).all() or kish(importance_weights(first)) < _FEW_LIKELY
+        ):
             return None
     return result
 

@@ -86,34 +86,36 @@ def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | Non
     if not moves.any():
         return None
     names, values = np.array(names)[moves].tolist(), values[..., moves]
-    components = Draws(
-        draws.prior, draws.features, dims=draws.dims, coords=draws.coords, sites=draws.sites
+    of_prior = Draws(
+        draws.prior, draws.features, sites=draws.sites, dims=draws.dims, coords=draws.coords
     ).components()
-    prior = np.stack([components[name][0] for name in names], axis=-1)
+    prior = np.stack([of_prior[name][0] for name in names], axis=-1)
     flat = values.reshape(-1, len(names))
     ranks = (rankdata(flat, axis=0) - 0.5) / len(flat)
-    of_prior = np.empty_like(prior)
+    expected_ranks = np.empty_like(prior)
     for k, ordered in enumerate(np.sort(flat, axis=0).T):
         sides = (
             np.searchsorted(ordered, prior[:, k]),
             np.searchsorted(ordered, prior[:, k], "right"),
         )
-        of_prior[:, k] = np.mean(sides, axis=0) / len(flat)
-    ranks, of_prior = (np.stack([of, np.abs(of - 0.5)], axis=-1) for of in (ranks, of_prior))
-    expected = np.tensordot(importance, of_prior, 1)
+        expected_ranks[:, k] = np.mean(sides, axis=0) / len(flat)
+    ranks, weighted = (np.stack([of, np.abs(of - 0.5)], axis=-1) for of in (ranks, expected_ranks))
+    expected = np.tensordot(importance, weighted, 1)
     effective = np.fmin(ess(ranks.reshape(*values.shape, 2), "mean"), len(flat))
     of_chains = ranks.var(axis=0) / effective
-    of_weighted = np.tensordot(importance**2, (of_prior - expected) ** 2, 1)
+    of_weighted = np.tensordot(importance**2, (weighted - expected) ** 2, 1)
     variance = of_chains + of_weighted
     degrees = variance**2 / (of_chains**2 / effective + of_weighted**2 / size) / _WINDOW
     z = (ranks.mean(axis=0) - expected) / np.sqrt(variance)
     p_values = np.fmin(2 * z.size * stdtr(degrees, -np.abs(z)), 1.0).min(axis=-1)
     k = int(p_values.argmin())
-    mean = float(importance @ prior[:, k])
+    with np.errstate(over="ignore", invalid="ignore"):  # of a prior with heavy tails
+        mean = float(importance @ prior[:, k])
+        deviation = float(np.sqrt(importance @ (prior[:, k] - mean) ** 2))
     return FromPrior(
         effective=size,
         p_value=float(p_values[k]),
         where=names[k],
         mean=mean,
-        deviation=float(np.sqrt(importance @ (prior[:, k] - mean) ** 2)),
+        deviation=deviation,
     )

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest, from_lists
+from bpa_ppl import DataError, NBest, from_lists
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.adapting.warn import describe_outliers
@@ -88,3 +89,14 @@ def test_adapt_and_describe_warn_of_features_and_gains() -> None:
         assert all(re.search(p, note) for p, note in zip(problems, found, strict=True))
     missing = lists.with_extras(quality=[None if k == 11 else v for k, v in enumerate(gain)])
     assert not describe_outliers(missing, "quality")
+
+
+def test_lists_that_teach_little_are_warned_about_and_those_that_teach_nothing_refused() -> None:
+    gains = {"extras": {"gain": [[1.0, 2.0]] * 3}}
+    same = from_lists([["a", "b"]] * 3, [[[k], [k]] for k in (0.1, 0.2, 0.3)], ["lm"], **gains)
+    with raises(DataError, "no-data", parameter="lists", match="no feature differs between the"):
+        bpa.adapt(same, gain="gain", sampler="map")
+    vary = from_lists([["a", "b"]] * 3, [[[0.1], [k]] for k in (0.1, 0.2, 0.3)], ["lm"], **gains)
+    with pytest.warns(bpa.BpaWarning, match="one judged list teaches little"):
+        bpa.adapt(vary[1:2], gain="gain", sampler="map")
+    bpa.adapt(vary, gain="gain", sampler="map")
