@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
-from numpyro.distributions import Delta, Distribution, ImproperUniform, Unit
+from numpyro.distributions import Delta, Distribution, ImproperUniform, Unit, biject_to
 from numpyro.ops.provenance import eval_provenance
 from numpyro.primitives import Messenger
 
@@ -44,10 +44,10 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
         sentences: the number of sentences; None without lists.
 
     >>> import numpyro
-    >>> model = CheckedSites(lambda: numpyro.param("scale", 1.0), features=2, sentences=5)
+    >>> model = CheckedSites(lambda: numpyro.plate("sentence", 3), features=2, sentences=5)
     >>> model()
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: the site scale of the model is a numpyro.param, which has no ...
+    bpa_ppl.errors.UsageError: the plate sentence of the model has 3 members, but there are 5 ...
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
     def process_message(self, site: dict[str, Any]) -> None:
         """Refuse a site before NumPyro draws its value."""
         kind, name = site["type"], site.get("name")
-        if kind in ("param", "mutable"):
+        if kind == "mutable":
             problem = "no posterior: draw it with numpyro.sample, or make it a constant"
             raise model_error(
-                f"the site {name} of the model is a numpyro.{kind}, which has {problem}",
+                f"the site {name} of the model is a numpyro.mutable, which has {problem}",
                 "not-supported",
             )
         if kind == "plate":
@@ -106,6 +106,15 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
         if self._features is not None and is_improper(site):
             problem += " has an improper prior: give it a wide proper one, such as"
             raise model_error(f"{problem} numpyro.distributions.Normal(0, 10)", "not-supported")
+        try:
+            if not site["fn"].support.is_discrete:
+                biject_to(site["fn"].support)
+        except NotImplementedError as error:
+            problem += (
+                f" has the support {site['fn'].support}, to which NumPyro maps no real values:"
+            )
+            remedy = "write it by numpyro.infer.reparam, such as ProjectedNormalReparam"
+            raise model_error(f"{problem} {remedy}", "not-supported") from error
 
     def _check_plate(self, name: Any, size: int, subsample_size: int | None) -> None:
         if subsample_size not in (None, size):
@@ -310,6 +319,57 @@ def _fits(batch_shape: tuple[int, ...], plates: Mapping[int, Any]) -> bool:
     )
 
 
+def refuse_parameters(program: Callable[..., None], data: Any, sites: Mapping[str, Any]) -> None:
+    """Refuse a `numpyro.param` with values that something depends on: they have no posterior.
+
+    Nothing depends on those of `random_flax_module` and its kin, where priors replace all of them.
+
+    Args:
+        program: a NumPyro program.
+        data: its arguments.
+        sites: of its trace.
+
+    Raises:
+        UsageError: if there is one.
+    """
+    values = {name: site["value"] for name, site in sites.items() if site["type"] == "param"}
+    if not values:
+        return
+
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), jnp.result_type(x)), values)
+    arguments = {f"argument {k}": value for k, value in enumerate(data)}
+    parents = _find_parents(program, arguments, shapes)
+    if used := sorted({*values} & frozenset().union(*parents.values())):
+        problem = f"the site {used[0]} of the model is a numpyro.param, which has no posterior"
+        remedy = "draw it with numpyro.sample, with a prior of each array of a network, or make it"
+        raise model_error(f"{problem}: {remedy} a constant", "not-supported")
+
+
+def _find_parents(
+    program: Callable[..., None], data: Mapping[str, Any], values: Mapping[str, Any]
+) -> dict[str, frozenset[str]]:
+    """Return what the density of each site, or what it computes, depends on.
+
+    Args:
+        program: a NumPyro program.
+        data: its arguments by name.
+        values: of sites, or their shapes and types, by site.
+    """
+
+    def densities(**values: Any) -> dict[str, Any]:
+        given = [values.pop(name) for name in data]
+        seeded = handlers.substitute(handlers.seed(program, jax.random.key(0)), values)
+        sites = handlers.trace(seeded).get_trace(*given)
+        return {
+            name: site["fn"].log_prob(site["value"]) if site["type"] == "sample" else site["value"]
+            for name, site in sites.items()
+            if site["type"] in ("sample", "deterministic")
+        }
+
+    parents: dict[str, frozenset[str]] = eval_provenance(densities, **values, **data)
+    return parents
+
+
 def find_unused(
     program: Callable[..., None],
     data: Mapping[str, Any],
@@ -338,18 +398,7 @@ def find_unused(
     >>> find_unused(program, {LISTS: np.zeros(3)}, {"weights": np.zeros(())}, ["gains"])
     'nothing that depends on its weights, so their posterior equals their prior'
     """
-
-    def densities(**values: Any) -> dict[str, Any]:
-        given = [values.pop(name) for name in data]
-        seeded = handlers.substitute(handlers.seed(program, jax.random.key(0)), values)
-        sites = handlers.trace(seeded).get_trace(*given)
-        return {
-            name: site["fn"].log_prob(site["value"]) if site["type"] == "sample" else site["value"]
-            for name, site in sites.items()
-            if site["type"] in ("sample", "deterministic")
-        }
-
-    parents = eval_provenance(densities, **latent, **data)
+    parents = _find_parents(program, data, latent)
 
     def ancestors(name: str) -> set[str]:
         """Return a site with all latent sites, and the lists, that it is computed from."""

@@ -46,6 +46,7 @@ from bpa_ppl.densities.own_models import (
     is_of_numpyro,
     model_error,
     name_dimensions,
+    refuse_parameters,
     require_shape,
 )
 from bpa_ppl.errors import UsageError, needs, wrong_value
@@ -529,6 +530,7 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
 
     with explain_errors(target.model):
         values = jax.eval_shape(run, target)
+        refuse_parameters(target.program, target.data, sites)
     if target.likelihood is None:
         dims = name_dimensions(sites)
     else:

@@ -164,6 +164,7 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
         step_setting: the setting that determines the size of the steps of a random walk.
         metric: how the metric was found, if not at the mode.
         modes: the number of modes that a search found, if there are several.
+        jumps: lines on which the density jumps, if chains took many steps or diverged.
         chosen: the sampler that was chosen automatically.
         chosen_settings: all its settings.
         chosen_because: the reason of this choice.
@@ -180,6 +181,7 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
     step_setting: str | None = None
     metric: str | None = None
     modes: int | None = None
+    jumps: int = 0
     chosen: str | None = None
     chosen_settings: Settings | None = None
     chosen_because: str | None = None

@@ -12,8 +12,9 @@ from msgspec import structs
 from numpyro.infer.inspect import get_dependencies
 
 from bpa_ppl.components import Count
-from bpa_ppl.densities.mode import has_several_modes, modes_of
+from bpa_ppl.densities.mode import has_several_modes, is_too_large, mode_of, modes_of
 from bpa_ppl.densities.target import Sampled, Target, constrain_draws, inspect_model
+from bpa_ppl.diagnostics.check.advice import BEST_STEP
 from bpa_ppl.diagnostics.check.check import Report, check_draws, find_shortage
 from bpa_ppl.diagnostics.check.of_samplers import BFMI, Divergences
 from bpa_ppl.errors import UsageError, list_names
@@ -29,6 +30,7 @@ from bpa_ppl.samplers.proposals import (
     fit_moments,
     make_pilot_proposal,
 )
+from bpa_ppl.samplers.rwm import RandomWalkMetropolis
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
@@ -42,6 +44,9 @@ _MORE = 4
 _MOST_FEATURES = 500
 #: Of later attempts: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
+#: Where the density jumps: the scales of walks, and by how much more steps they take for a kept
+#: draw than the least number; and the target acceptance of NUTS.
+_WALKS, _WALK_STEPS, _LOW_ACCEPT = ((BEST_STEP, 1), (0.6, 2)), 50, 0.6
 
 
 #: A way to draw: the sampler; why it is chosen, besides the failures of earlier attempts, which may
@@ -61,7 +66,8 @@ class Auto(Sampler, frozen=True):
     fail, `imh` draws four times as many. If these fail too, or if the fitted proposals do not fit
     either, NUTS draws, then with shorter steps and four times as many draws. If these are too few,
     but four times as many may be enough, it draws so many; else it ends. It ends at once where more
-    draws do not help: with several modes, or with divergences and a low BFMI.
+    draws do not help: with several modes, or with divergences and a low BFMI. Where the density
+    jumps, a random walk draws next, then NUTS with longer steps.
 
     If the scale of the prior is unknown, proposals for the scale and the weights in units of it are
     fitted, and NUTS draws both as well.
@@ -113,7 +119,8 @@ class Auto(Sampler, frozen=True):
             checked = self._check(target, replace(sampled, figures=figures))
             findings = checked.findings
             failed, shortage = [one.name for one in checked.failures], find_shortage(checked)
-            if checked.passed or chosen["modes"] or {*failed} >= _NARROW:
+            hopeless = chosen["modes"] or {*failed} >= _NARROW
+            if checked.passed or (hopeless and not sampled.figures.jumps):
                 break
             stage = ""
             earlier.append(f"{name} ({' and '.join(failed)})")
@@ -140,13 +147,35 @@ class Auto(Sampler, frozen=True):
         if not (reason or (reason := target.coordinates.refuse_proposals(target))):
             reason = yield from self._independence_attempts(target)
         nuts = Nuts(draws=self.draws, chains=self.chains)
-        yield nuts, reason, nuts.sample, np.inf
+        drawn = list[Sampled]()
+
+        def draw(target: Target) -> Sampled:
+            drawn.append(nuts.sample(target))
+            return drawn[0]
+
+        yield nuts, reason, draw, np.inf
+        if drawn[0].figures.jumps:
+            yield from self._attempts_at_jumps(target)
+            return
         more, most = (
             Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
             for draws in (_MORE * self.draws, _MORE**2 * self.draws)
         )
         yield more, reason, more.sample, np.inf
         yield most, reason, most.sample, _MORE
+
+    def _attempts_at_jumps(self, target: Target) -> Iterator[Attempt]:
+        """Yield attempts that do not follow a gradient, or take long steps."""
+        reason = "the density jumps"
+        if not is_too_large(target) and mode_of(target).converged:
+            thinning = max(_WALK_STEPS, 2 * target.dimension)
+            for scale, factor in _WALKS:
+                walk = RandomWalkMetropolis(
+                    scale=scale, draws=self.draws, chains=self.chains, thinning=factor * thinning
+                )
+                yield walk, reason, walk.sample, np.inf
+        nuts = Nuts(draws=self.draws, chains=self.chains, target_accept=_LOW_ACCEPT)
+        yield nuts, reason, nuts.sample, np.inf
 
     def _independence_attempts(self, target: Target) -> Generator[Attempt, None, str]:
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""

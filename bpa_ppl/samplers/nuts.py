@@ -13,6 +13,7 @@ from msgspec import Meta
 from numpyro.infer import NUTS
 
 from bpa_ppl.components import Positive
+from bpa_ppl.densities.jumps import count_jumps
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import Sampled, Sites, Target
 from bpa_ppl.posterior.record import Figures
@@ -32,6 +33,8 @@ _MIN_TUNING = 500  # warm-up steps that find a metric
 #: Values up to which the step of a known metric is known, too, and up to which a warm-up has enough
 #: draws for a full metric: ten a value. With 84 it took three times as long as a diagonal one.
 _FEW, _DENSE = 100, 50
+#: Where the density may jump: steps of a trajectory, and the share of divergent ones.
+_MANY_STEPS, _MANY_DIVERGENT = 100, 0.05
 #: The fields of the kernel's state that are kept.
 _COLLECTED = ("z", "accept_prob", "potential_energy", "energy", "num_steps", "diverging")
 
@@ -105,6 +108,15 @@ class Nuts(ChainSampler, frozen=True):
         return jax.lax.map(initial, (keys, z)), partial(jax.lax.map, step), collect
 
     def sample(self, target: Target) -> Sampled:
+        sampled = self._draw(target)
+        steps, diverging = (sampled.statistics[n].mean() for n in ("n_steps", "diverging"))
+        struggles = steps >= _MANY_STEPS or diverging >= _MANY_DIVERGENT
+        if not struggles or target.is_log_linear:
+            return sampled
+        jumps = count_jumps(target, sampled.z)
+        return replace(sampled, figures=msgspec.structs.replace(sampled.figures, jumps=jumps))
+
+    def _draw(self, target: Target) -> Sampled:
         small, default = target.dimension <= _FEW, target.is_log_linear
         accept = _TARGET if default else _TARGET_OF_OTHERS
         accept = self.target_accept or (accept if small else _TARGET_OF_MANY)

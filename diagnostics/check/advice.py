@@ -23,11 +23,17 @@ REPARAMETRISE = (
     "use a non-centred parametrisation (scale × standard normal), in NumPyro by "
     "numpyro.infer.reparam.LocScaleReparam"
 )
+#: What helps where the density jumps: steps of a Hamiltonian sampler follow its gradient.
+OF_JUMPS = (
+    "the density jumps, which its gradient does not show: sum over the change point, or the "
+    "discrete choice, or put the bound into the support; or use rwm"
+)
 #: What helps where chains stay at different modes.
 OF_MODES = (
     "the posterior seems to have several modes, between which chains hardly move; if labels can "
-    "be exchanged, order the site, or use functions that do not depend on labels; otherwise use "
-    "tempering, or a mixture of the modes"
+    "be exchanged, order the site, or use functions that do not depend on labels; of an angle at "
+    "the cut of its range, use numpyro.infer.reparam.CircularReparam, or check its cos and sin; "
+    "otherwise use tempering, or a mixture of the modes"
 )
 #: The least sound Bayesian fraction of missing information.
 LEAST_BFMI = 0.3
@@ -177,22 +183,26 @@ class HamiltonianAdvice(Advice):
         super().__init__(draws)
         energy = draws.statistics.get("energy")
         diverging = np.any(draws.statistics.get("diverging", False))
-        #: Whether divergences and energies show a part that no steps suit.
-        self.is_narrow = bool(diverging and energy is not None and min(bfmi(energy)) < LEAST_BFMI)
+        # Divergences and energies show a part that no steps suit.
+        is_narrow = bool(diverging and energy is not None and min(bfmi(energy)) < LEAST_BFMI)
+        #: What helps where no steps and no number of draws do; empty elsewhere.
+        self.remedy = REPARAMETRISE if is_narrow else ""
+        if draws.record.figures.jumps:
+            self.remedy = OF_JUMPS
 
     def agreement(self, shortage: float, settled: bool) -> str:
-        return REPARAMETRISE if self.is_narrow else super().agreement(shortage, settled)
+        return self.remedy or super().agreement(shortage, settled)
 
     def more_draws(self, shortage: float = MORE) -> str:
-        if self.is_narrow:
-            return REPARAMETRISE
+        if self.remedy:
+            return self.remedy
         if more := self._draw_more(shortage):
             return more
         shorter = self.shorter_steps()
         return shorter if shorter == REPARAMETRISE else f"raising draws is not enough; {shorter}"
 
     def _of_nuts(self, target: float, action: str) -> str:
-        return REPARAMETRISE if self.is_narrow else super()._of_nuts(target, action)
+        return self.remedy or super()._of_nuts(target, action)
 
     def other_steps(self, larger: bool) -> str:
         return self._of_nuts(_ACCEPT, "let the warm-up find it")

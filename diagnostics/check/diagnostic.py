@@ -132,9 +132,10 @@ class Run:
     def at_several_modes(self) -> bool:
         """Whether a search found several modes, or each chain stays at one of its own.
 
-        The posterior of the weights of lists mostly has one.
+        The posterior of the weights of lists mostly has one. Where the density jumps, chains stay
+        at one side of the jump.
         """
-        if self.draws.features:
+        if self.draws.features or self.draws.record.figures.jumps:
             return False
         if (self.draws.record.figures.modes or 1) > 1:
             return True

@@ -18,6 +18,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from numpyro.contrib.control_flow import scan
+from numpyro.contrib.module import _update_params
 from numpyro.handlers import substitute
 from scipy.stats import gamma, invgamma, lognorm, norm
 from support.raising import raises
@@ -377,6 +378,21 @@ def test_a_value_that_is_no_log_density_is_refused(program: Any, args: Any, mess
         bpa.sample(program, args)
 
 
+def network(prior: Any) -> None:
+    parameters = numpyro.param("nn$params")
+    if parameters is None:
+        parameters = {"bias": jnp.zeros(()), "kernel": jax.random.normal(jax.random.key(0))}
+        numpyro.param("nn$params", parameters)
+    drawn = dict(parameters)
+    with numpyro.handlers.scope(prefix="nn"):
+        _update_params(parameters, drawn, prior)
+    numpyro.sample("y", dist.Normal(drawn["bias"] + drawn["kernel"] * DATA**2, 1.0), obs=DATA)
+
+
+def direction() -> None:
+    numpyro.sample("direction", dist.ProjectedNormal(jnp.ones(2)))
+
+
 @pytest.mark.parametrize(
     ("program", "args", "message"),
     [
@@ -396,11 +412,21 @@ def test_a_value_that_is_no_log_density_is_refused(program: Any, args: Any, mess
         (lru_cache(known_scale), (2.0,), "calls numpyro.sample at its first run only"),
         (substitute(known_scale, {"mean": 1.0}), (DATA,), "condition in place of substitute"),
         (3, (), "a model is a function"),
+        (network, ({"kernel": dist.Normal(0.0, 1.0)},), r"the site nn\$params .*, with a prior of"),
+        (direction, (), r"the support Sphere.*numpyro.infer.reparam, such as ProjectedNormalRep"),
     ],
 )
 def test_what_cannot_be_sampled_is_refused(program: Any, args: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         bpa.sample(program, args)
+
+
+def test_a_network_is_sampled_if_priors_replace_all_of_its_arrays() -> None:
+    """As those of `random_flax_module`, which is a linear regression here."""
+    with starting_at_zero():
+        target = make_model_target(network, (dist.Normal(0.0, 1.0),))
+    expected = norm.logpdf([0.3, 0.5]).sum() + norm.logpdf(DATA, 0.3 + 0.5 * DATA**2).sum()
+    assert target.value_and_gradient([0.3, 0.5])[0] == pytest.approx(expected)
 
 
 def test_a_scan_may_start_with_types_of_32_bits() -> None:

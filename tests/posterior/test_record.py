@@ -94,6 +94,7 @@ FULL = Record(
         step_setting="scale",
         metric="found",
         modes=2,
+        jumps=3,
         chosen="imh",
         chosen_settings={"draws": 10},
         chosen_because="it fits",
