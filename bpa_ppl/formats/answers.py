@@ -18,8 +18,7 @@ and gateways such as LiteLLM. Each answer is a candidate, with the features of
 A line of a batch names its prompt: that of the server, or `{"custom_id": "…", "response": ANSWER}`.
 Lines with one name, or without names those of one prompt that the answer repeats, belong to one
 prompt, wherever they are in the file, so the candidates of the whole file are held in memory; any
-other line is a prompt of its own. If a request has several prompts, the answers are divided among
-them in equal parts.
+other line is a prompt of its own. A request has one prompt.
 
 The log-probabilities are those of all tokens that the server has written; an unknown one makes
 those of the answer missing.
@@ -30,7 +29,7 @@ as they appear. A name that is not such a number alone is kept as the extra `id`
 
 `FORMS` says where the fields of most servers are. A path has names that are separated by dots; `[]`
 is each member of a list, `[type=message]` each of this type, and `?` follows a field that may be
-absent. Thoughts are left out.
+absent; `|` separates paths of which one leads to something. Thoughts are left out.
 """
 
 from __future__ import annotations
@@ -63,12 +62,9 @@ _BATCHES = (
     ("custom_id", "error"),
     ("key", "error"),
 )
-_PROMPTS = """write the prompts into the line, as a list in the field prompt, or name the file of
-requests by the setting requests""".replace("\n", " ")
-_ECHO = "the answers repeat their prompts: request them without echo"
+_SEVERAL = "choices of several prompts: send a request for each prompt"
 _STREAMED = """a part of an answer that was streamed: do not stream, or join the parts as
 docs/how-to/llm-samples.md shows""".replace("\n", " ")
-_DONE = ("stop", "eos", "eos_token", "stop_sequence")  # of chats and completions, by server
 #: The extra of the names of models.
 MODEL = "model"
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
@@ -87,18 +83,22 @@ class Form(NamedTuple):
         mean: of their mean, used if they are unknown.
         whole: of what is true unless a part of an answer was streamed.
         refusal: of what only a refusal has, in an answer.
+        calls: of calls of tools, next to which an empty text is none.
+        part: of what only a part of an answer has that was streamed.
         model: of the model, in the response.
         source: of the prompt, in the response.
     """
 
     text: str
     reason: str
-    done: tuple[str, ...]
+    done: tuple[str | None, ...]
     answers: str = ""
     logprobs: str = ""
     mean: str = ""
     whole: str = ""
     refusal: str = ""
+    calls: str = ""
+    part: str = ""
     model: str = "model?"
     source: str = ""
 
@@ -107,10 +107,23 @@ _ENDED = ("end_turn", "stop_sequence", "stop")
 _OF_ANTHROPIC = Form("content[].text?", "stop_reason", _ENDED[:2])
 _OF_OLLAMA = Form("response", "done_reason?", ("stop",), "", "logprobs?[].logprob", whole="done")
 _MESSAGE = "output[type=message].content?"
-#: By kind: what a record is called, and the forms of its response, the last one if no other fits;
-#: none of chats and completions, whose lines also have requests and several prompts.
+#: By kind: what a record is called, and the forms of its response, the last one if no other fits.
 FORMS: dict[str, tuple[str, tuple[Form, ...]]] = {
-    OPENAI: ("a response of a chat or completion API", ()),
+    OPENAI: (
+        "a response of a chat or completion API",
+        (
+            Form(
+                "text?|message?.content?[].text?",
+                "finish_reason?",
+                (None, "stop", "eos", "eos_token", "stop_sequence"),
+                "choices[]",
+                "logprobs?.content?[].logprob|logprobs?.token_logprobs?[]",
+                refusal="message?.refusal?",
+                calls="message?.tool_calls?[]",
+                part="delta?",
+            ),
+        ),
+    ),
     "anthropic": ("a message of Anthropic", (_OF_ANTHROPIC,)),
     "gemini": (
         "an answer of Gemini",
@@ -193,36 +206,33 @@ class Answer(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What a record says: the answers to a prompt, or to several.
+    """What a record says: the answers to a prompt.
 
     Attributes:
-        answers: in the order of the prompts.
-        name: of the prompts; None if they have none.
-        prompts: their texts, each None if it is not known.
+        answers: in their order.
+        name: of the prompt; None if it has none.
+        source: its text; None if it is not known.
         error: that of the server, in place of answers; empty if there is none.
         model: the name of the model.
         key: of answers without a name that belong to one prompt; None if there are no others.
         batch: whether the record is a line of a batch, in which order is not that of the requests.
-        together: of how many prompts the answers are at least, if it does not name them; else 0.
-        whole: whether its answers are all of the request, as their numbers show.
         part: the id of what may be a part of a stream; None if it is none.
     """
 
     answers: Sequence[Answer]
     name: str | int | None = None
-    prompts: Sequence[str | None] = (None,)
+    source: str | None = None
     error: str = ""
     model: str | None = None
     key: str | None = None
     batch: bool = False
-    together: int = 0
-    whole: bool = True
     part: str | None = None
 
 
 def _find_all(value: Any, path: str, *kinds: type) -> list[Any]:
     """Return what is at a path, each None or of one of some types; nothing, if it is empty."""
-    return _require(find(value, path, server=True) if path else [], path, *kinds)
+    found = [find(value, part, server=True) for part in path.split("|") if part]
+    return _require(list(chain.from_iterable(found)), path, *kinds)
 
 
 def _require(values: list[Any], path: str, *kinds: type) -> list[Any]:
@@ -239,52 +249,61 @@ def _find_one(value: Any, path: str, *kinds: type) -> Any:
     return next(iter(_find_all(value, path, *kinds)), None)
 
 
-def _get(fields: dict[str, Any], name: str, *kinds: type) -> Any:
-    """Return a field, which is of one of some types; None if there is none."""
-    return _require([fields.get(name)], name, *kinds)[0]
-
-
-def _get_objects(fields: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return a list of objects in a field; an empty one if there is none."""
-    members = _get(fields, name, list) or []
-    if None in members:
-        raise LookupError(f"`{name}[]` is null")
-    return _require(members, f"{name}[]", dict)
-
-
 def _join(texts: Iterable[str | None]) -> str | None:
     """Return the parts of a text as one; None if there are none."""
     parts = [text for text in texts if text is not None]
     return "".join(parts) if parts else None
 
 
-# Responses of most servers.
-
-
 def _read_response(record: LocatedRecord, forms: Sequence[Form]) -> Response:
     """Return what a record of a server says."""
     name, body, error = _unwrap(record)
     batch = body is not record and name is not None
-    if error:
+    value = body.value
+    is_empty = value is None or (isinstance(value, dict) and not any(value.values()))
+    if error or (batch and is_empty and forms[0].part and record.has("response")):
         return Response((), name, error=error, batch=batch)
+    if forms[0].part and not body.has("choices"):
+        problem = "no field choices, so this is not a response of a chat or completion API: name "
+        problem += "the server in the format; `bpa convert --help` names those and other kinds"
+        raise record.error(problem, parameter="format")
     form = next(
         (of for of in forms if body.has(re.split(r"\W", of.answers or of.text)[0])), forms[-1]
     )
-    value = body.value
     if form.whole and not _find_one(value, form.whole, bool):
         raise record.error(_STREAMED, "not-supported")
     source = _find_source(record, body, form)
-    model = _find_one(value, form.model, str)
     answers = []
-    for answer in find(value, form.answers, server=True):
+    choices = find(value, form.answers, server=True)
+    if len(choices) > 1:
+        choices.sort(key=lambda choice: _find_one(choice, "index?", int) or 0)
+        offsets = (_find_all(choice, "logprobs?.text_offset?[]", int)[:1] for choice in choices)
+        if form.part and len(set(chain.from_iterable(offsets))) > 1:
+            raise record.error(_SEVERAL, "bad-response")
+    for answer in choices:
+        if _find_all(answer, form.part, dict):
+            raise record.error(_STREAMED, "not-supported")
         text = _join(_find_all(answer, form.text, str))
+        text = None if not text and form.calls and _find_all(answer, form.calls, dict) else text
         reason = _find_one(answer, form.reason, str)
         problem = "" if reason in form.done else _explain_end(reason)
         if form.refusal and any(find(answer, form.refusal, server=True)):
             problem = "refusals"
         logprobs = _find_all(answer, form.logprobs, int, float)
         answers.append(Answer(text, problem, logprobs, _find_one(answer, form.mean, int, float)))
-    return Response(answers, name, (source,), model=model, key=source or None, batch=batch)
+    model = _find_one(value, form.model, str)
+    # What may be a part of a stream of a completion.
+    is_part = body.get("object").value == "text_completion" and body.get("id").value is not None
+    is_part = is_part and not any(_find_one(one, "finish_reason?", str) for one in choices)
+    return Response(
+        answers,
+        name,
+        source,
+        model=model,
+        key=source if form.source or record.has("request", "response") else None,
+        batch=batch,
+        part=str(value["id"]) if is_part else None,
+    )
 
 
 def _explain_end(reason: str | None) -> str:
@@ -298,9 +317,11 @@ def _explain_end(reason: str | None) -> str:
 
 def _find_source(record: LocatedRecord, body: LocatedRecord, form: Form) -> str | None:
     """Return the prompt that a record repeats, or the last turn of it; None if it has none."""
-    if record.has("request", "response"):  # of Gemini
+    if form.mean and record.has("request", "response"):  # of Gemini
         contents = find(record.value, "request.contents?[]")
         return "".join(_find_all({"of": contents[-1:]}, "of[].parts?[].text?", str)) or None
+    if not form.source:
+        return _find_prompt(record.get("request") if record.has("request") else record)
     source = _find_one(body.value, form.source, str, list)
     if isinstance(source, list):
         source = _find_one(source[-1], "content", str) if source else None
@@ -309,7 +330,7 @@ def _find_source(record: LocatedRecord, body: LocatedRecord, form: Form) -> str 
 
 def _unwrap(record: LocatedRecord) -> tuple[str | int | None, LocatedRecord, str]:
     """Return the name of a prompt, the answer without what a batch has around it, and its error."""
-    name, body = None, record
+    name, body = record.get("custom_id").value, record
     around = next((of for of in _BATCHES if record.has(*of)), None)
     if around is not None:
         name, body = record.value[around[0]], record.get(around[1])
@@ -321,117 +342,35 @@ def _unwrap(record: LocatedRecord) -> tuple[str | int | None, LocatedRecord, str
     if around == _BATCHES[0]:
         kind, body = body.get("type").value, body.get("message")
         error = error or (None if kind == "succeeded" else kind)
-    elif body.has("status_code", "body"):  # OpenAI
-        status, body = body.value["status_code"], body.get("body")
-        error = error or (None if status == 200 else f"status {status}")
+    elif body.has("body"):  # OpenAI
+        status, body = body.value.get("status_code", 200), body.get("body")
+        error = error or body.get("error").value or (None if status == 200 else f"status {status}")
+    if body.has("object") and body.value["object"] == "error":  # vLLM
+        error = error or body.value.get("message")
     if isinstance(error, dict):
         error = error.get("message") or error.get("errorMessage") or error
     return name, body, str(error) if error else ""
 
 
-# Responses of chats and completions.
+def _find_prompt(record: LocatedRecord) -> str | None:
+    """Return the text of the prompt of a request, or the last turn of its user.
 
-
-def _read_chat(record: LocatedRecord) -> Response:
-    """Return what a line with `choices` says."""
-    line = record.value
-    if not isinstance(line, dict):
-        raise LookupError(f"it is {abbreviate(line)}, not an object")
-    response = _get(line, "response", dict)
-    body = _get(response or {}, "body", dict)
-    parts = [part for part in (line, response, body) if part is not None]
-    name = _get(line, "custom_id", str, int)
-    batch = "response" in line
-    prompts = _find_prompts(line)
-    if prompts == [None] and (request := _get(line, "request", dict)) is not None:
-        prompts, line = _find_prompts(request), request
-    if line.get("echo"):
-        raise record.error(_ECHO, "not-supported")
-    errors = [part.get("message" if part.get("object") == "error" else "error") for part in parts]
-    codes = (_get(part, "status_code", int) for part in parts)
-    errors += [f"status {code}" for code in codes if code not in (None, 200)]
-    error = next(filter(None, errors), None)
-    if isinstance(error, dict):
-        error = error.get("message") or error
-    if error is not None:
-        return Response((), name, prompts, str(error), batch=batch)
-    answer = next((part for part in parts if "choices" in part), None)
-    if answer is None:
-        inner = (response or {}) if body is None else body
-        if batch and all(value is None for value in inner.values()):
-            return Response((), name, prompts, batch=batch)
-        problem = "no field choices, so this is not a response of a chat or completion API"
-        remedy = "name a file of requests by the setting requests, or the server in the format; "
-        remedy += "`bpa convert --help` names those and other kinds of files"
-        raise record.error(f"{problem}: {remedy}", parameter="format")
-    choices = _get_objects(answer, "choices")
-    choices.sort(key=lambda choice: _get(choice, "index", int) or 0)
-    first = choices[0] if choices else {}
-    if first.get("delta") is not None:
-        raise record.error(_STREAMED, "not-supported")
-    together = 0
-    if len(choices) > 1 and first.get("text") is not None and not line.get("prompt"):
-        offsets = (find(choice, "logprobs?.text_offset?[]")[:1] for choice in choices)
-        together = max(len(set(map(str, chain.from_iterable(offsets))) - {"None"}), 1)
-    last = _get(choices[-1], "index", int) if choices else None
-    return Response(
-        [_read_choice(choice) for choice in choices],
-        name,
-        prompts,
-        model=_get(answer, "model", str),
-        batch=batch,
-        together=together,
-        whole=last in (None, len(choices) - 1),
-        part=_find_part(record.value, first),
-    )
-
-
-def _find_part(line: dict[str, Any], choice: dict[str, Any]) -> str | None:
-    """Return the id of a completion that may be a part of a stream."""
-    ended = choice.get("finish_reason") is not None or line.get("object") != "text_completion"
-    return None if ended or not line.get("id") else str(line["id"])
-
-
-def _read_choice(choice: dict[str, Any]) -> Answer:
-    """Return the answer of a chat or a completion."""
-    text = _get(choice, "text", str)
-    message = (_get(choice, "message", dict) or {}) if text is None else {}
-    if message:
-        text = _read_content(message)
-        text = None if message.get("tool_calls") and not text else text
-    reason = _get(choice, "finish_reason", str) or "stop"
-    problem = "" if reason in _DONE else _explain_end(reason)
-    problem = "refusals" if _get(message, "refusal", str) else problem
-    logged = _get(choice, "logprobs", dict) or {}
-    tokens = _get_objects(logged, "content")
-    logprobs = _require([token.get("logprob") for token in tokens], "logprob", int, float)
-    if logged.get("content") is None:
-        tokens = _get(logged, "token_logprobs", list) or []
-        logprobs = _require(tokens, "token_logprobs[]", int, float)
-    return Answer(text, problem, logprobs)
-
-
-def _read_content(message: dict[str, Any]) -> str | None:
-    """Return the text of a message, which may have parts; None if it has none."""
-    content = _get(message, "content", str, list)
-    if not isinstance(content, list):
-        return content  # type: ignore[no-any-return]
-    return _join(_get(part, "text", str) for part in _get_objects(message, "content"))
-
-
-def _find_prompts(request: dict[str, Any]) -> list[str | None]:
-    """Return the texts of the prompts of a request; None if one is not a text.
-
-    >>> _find_prompts({"prompt": ["ein Haus", "eine Katze"]}), _find_prompts({"prompt": [5, 7]})
-    (['ein Haus', 'eine Katze'], [None])
+    >>> _find_prompt(LocatedRecord({"prompt": ["ein Haus"]}))
+    'ein Haus'
     """
-    if request.get("messages") is not None:
-        messages = _get_objects(request, "messages")
-        return [None, *(_read_content(one) for one in messages if one.get("role") == "user")][-1:]
-    prompts = _get(request, "prompt", str, list)
-    if not isinstance(prompts, list) or not {str, list}.issuperset(map(type, prompts)):
-        prompts = [prompts]
-    return [one if isinstance(one, str) else None for one in prompts] or [None]
+    request = record.value
+    if record.get("echo").value:
+        problem = "the answers repeat their prompts: request them without echo"
+        raise record.error(problem, "not-supported")
+    if record.get("messages").value is not None:
+        turns = find(request, "messages[]", server=True)
+        of_user = [turn for turn in turns if _find_one(turn, "role?", str) == "user"]
+        return _join(_find_all(of_user[-1], "content?[].text?", str)) if of_user else None
+    prompt = _find_one(request, "prompt?", str, list)
+    if isinstance(prompt, list) and len(prompt) > 1 and {str, list} & set(map(type, prompt)):
+        raise record.error(_SEVERAL, "bad-response")
+    prompt = prompt[0] if isinstance(prompt, list) and prompt else prompt
+    return prompt if isinstance(prompt, str) else None
 
 
 def _is_line(value: Any) -> bool:
@@ -552,7 +491,7 @@ class Answers(NBestFormat, frozen=True):
         """
         what, forms = FORMS[self.server]
         try:
-            return _read_response(record, forms) if forms else _read_chat(record)
+            return _read_response(record, forms)
         except LookupError as error:
             record.refuse(what, str(error.args[0]))
 
@@ -587,50 +526,34 @@ class Answers(NBestFormat, frozen=True):
         Raises:
             DataError: as `blocks`.
         """
-        samples, places = Samples(options.origin, options.bad), dict[Any, list[int]]()
+        samples, places = Samples(options.origin, options.bad), dict[Any, int]()
         if self.requests:
             self._read_requests(samples, places)
         parts: set[str] = set()  # ids of completions without a reason of their end
-        batch, together, unknown = False, 0, 0
+        batch, unknown = False, 0
         extract = make_extractor(self.extract)
         for number, record in enumerate(records, 1):
             response = self.read(record)
             batch = batch or response.batch
-            at = self._find_places(samples, places, response, record, number)
-            count, line = len(response.answers), record.line
-            for place in at:
-                samples.lines[place] = samples.lines[place] or line or number
-            if response.error or not count:
-                reason = (
-                    "errors instead of responses" if response.error else "responses without answers"
-                )
-                for place in at:
-                    samples.leave_out(reason, place, line, response.error, record.origin)
+            place, line = self._find_place(samples, places, response, record, number), record.line
+            samples.lines[place] = samples.lines[place] or line or number
+            if response.error or not response.answers:
+                reason = "errors instead of responses" if response.error else None
+                reason = reason or "responses without answers"
+                samples.leave_out(reason, place, line, response.error, record.origin)
                 continue
             if isinstance(record.value, dict) and str(record.value.get("id")) in parts:
                 raise record.error(_STREAMED, "not-supported")
             parts |= {response.part} - {None}  # type: ignore[arg-type]
-            if response.together > len(at) == 1:
-                problem = f"choices of several prompts: {_PROMPTS}"
-                raise record.error(problem, "bad-response", "requests")
-            together += response.together == len(at) == 1
-            size, rest = divmod(count, len(at))
-            if rest or (len(at) > 1 and not response.whole):
-                problem = f"{format_count(count, 'choice')} of {len(at)} prompts"
-                advice = "give the whole response, with as many for each prompt"
-                raise record.error(f"{problem}: {advice}", "bad-response")
-            for k, answer in enumerate(response.answers):
+            for answer in response.answers:
                 statistics = _measure(answer)
                 unknown += statistics is None and len(answer.logprobs) > 0
                 part = None if answer.text is None else self._find_part(answer.text, extract)
                 problem = answer.problem or self._explain(answer.text, part, statistics)
                 if problem or part is None:
-                    samples.leave_out(problem, at[k // size], line, origin=record.origin)
+                    samples.leave_out(problem, place, line, origin=record.origin)
                 else:
-                    samples.add(at[k // size], part, statistics, response.model)
-        if together and not self.requests:
-            what = f"choices are read as answers to one prompt; if there were several, {_PROMPTS}"
-            log_info(f"{options.origin}: {what}")
+                    samples.add(place, part, statistics, response.model)
         if unknown:
             what = f"a log-probability of {format_count(unknown, 'answer')} is unknown (null)"
             log_info(f"{options.origin}: {what}: all of theirs are missing")
@@ -660,20 +583,20 @@ class Answers(NBestFormat, frozen=True):
             return None
         return extract(value) if isinstance(value, str) else None
 
-    def _find_places(
+    def _find_place(
         self,
         samples: Samples,
-        places: dict[Any, list[int]],
+        places: dict[Any, int],
         response: Response,
         record: LocatedRecord,
         number: int,
         *,
         is_request: bool = False,
-    ) -> list[int]:
-        """Return the places of the prompts of a record, among all prompts; new ones are added.
+    ) -> int:
+        """Return the place of the prompt of a record, among all prompts; a new one is added.
 
         Raises:
-            DataError: if its name or its prompts do not agree with other requests.
+            DataError: if its name or its prompt does not agree with other requests.
         """
         name = response.name
         if name is not None and self.prompt_id:
@@ -682,25 +605,21 @@ class Answers(NBestFormat, frozen=True):
                 problem = f"the pattern of the prompt is not found in {quote(str(response.name))}"
                 raise record.error(f"{problem}: correct it", "mismatch", "prompt_id")
         find_source = make_extractor(self.source) if self.source else str
-        sources = [None if prompt is None else find_source(prompt) for prompt in response.prompts]
+        source = None if response.source is None else find_source(response.source)
         key = (response.key or number,) if name is None else str(name)
-        at = places.setdefault(key, [])
-        if self.requests and not at and not is_request:
+        if self.requests and key not in places and not is_request:
             shown = "no name" if name is None else f"the custom_id {quote(str(name))}"
             problem = f"{shown}, which is not in {self.requests}"
             advice = "give the requests of these responses"
             raise record.error(f"{problem}: {advice}", "mismatch", "requests")
-        for place, source in zip(at, sources, strict=False):
-            prompts = {source, samples.sources[place], None}
-            if len(prompts) > 2 and not self.prompt_id:
-                problem = f"a second prompt of the custom_id {quote(str(name))}: give each prompt"
-                raise record.error(f"{problem} its own custom_id", "duplicate")
-        for k, source in enumerate([] if at else sources):
-            label = name if name is None or len(sources) == 1 else f"{name}[{k}]"
-            at.append(samples.add_prompt(0, label, source))
-        return at
+        if key not in places:
+            places[key] = samples.add_prompt(0, name, source)
+        elif len({source, samples.sources[places[key]], None}) > 2 and not self.prompt_id:
+            problem = f"a second prompt of the custom_id {quote(str(name))}: give each prompt"
+            raise record.error(f"{problem} its own custom_id", "duplicate")
+        return places[key]
 
-    def _read_requests(self, samples: Samples, places: dict[Any, list[int]]) -> None:
+    def _read_requests(self, samples: Samples, places: dict[Any, int]) -> None:
         """Add the prompts in the file of requests.
 
         Raises:
@@ -712,7 +631,7 @@ class Answers(NBestFormat, frozen=True):
             try:
                 body = next(iter(find(record.value, "body?") + find(record.value, "params?")), None)
                 request = record.value if body is None else body
-                prompts = _find_prompts(request)
+                source = _find_prompt(record._replace(value=request))
                 name = _find_one(record.value, "custom_id?", str, int)
             except LookupError as error:
                 record.refuse("a request", str(error.args[0]))
@@ -721,10 +640,8 @@ class Answers(NBestFormat, frozen=True):
                 lacking = "custom_id" if has_prompt else "body.messages or body.prompt"
                 problem = f"no field {lacking}, so this is not a request: correct the line"
                 raise record.error(problem, parameter="requests")
-            if request.get("echo"):
-                raise record.error(_ECHO, "not-supported")
-            response = Response((), name, prompts)
-            self._find_places(samples, places, response, record, number, is_request=True)
+            response = Response((), name, source)
+            self._find_place(samples, places, response, record, number, is_request=True)
         if not samples.lines:
             options = ReadOptions(origin)
             problem = "empty: there are no requests in it"

@@ -134,6 +134,8 @@ def find(value: Any, path: str, *, server: bool = False) -> list[Any]:
                     is_thought = server and fields.get("thought")
                     if not is_thought and (kind is None or fields.get(kind) == wanted):
                         found.append(member)
+            elif server and isinstance(inner, str):  # a text in place of its parts
+                found.append({"text": inner})
             elif inner is not None:
                 raise LookupError(f"`{name}` is {abbreviate(inner)}, not a list")
         where = f"`{path_name}`"

@@ -382,50 +382,22 @@ def test_answers_that_repeat_their_prompts_are_refused(write: Write) -> None:
 # --- prompts -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 2])
-@pytest.mark.parametrize("where", ["line", "request", "requests"])
-def test_several_prompts_in_one_completion(write: Write, n: int, where: str) -> None:
-    prompts = ["eins", "zwei", "drei"]
-    answers = [(f"{p}-{k}", [-1.0 - k]) for p in prompts for k in range(n)]
-    body = json.loads(completion(*answers))
-    body["choices"].reverse()
-    request = {"prompt": prompts, "n": n}
+@pytest.mark.parametrize("where", ["line", "request", "requests", "offsets"])
+def test_several_prompts_in_one_completion_are_refused(write: Write, where: str) -> None:
+    body = json.loads(completion(*((f" {text}", [-1.0]) for text in "abcd")))
+    assert texts(read_nbest([json.dumps(body)])) == [["a", "b", "c", "d"]]
     fields: dict[str, Any] = {"custom_id": "r-1", "response": {"body": body}}
-    format = Answers()
+    format, request = Answers(), {"prompt": ["eins", "zwei"]}
     if where == "requests":
         path = write(json.dumps({"custom_id": "r-1", "body": request}), name="requests.jsonl")
         format = Answers(requests=str(path))
+    elif where == "offsets":
+        for one, start in zip(body["choices"], (5, 5, 9, 9), strict=True):
+            one["logprobs"]["text_offset"] = [start]
     else:
         fields |= request if where == "line" else {"request": request}
-    lists, _ = notes_of(lambda: read_nbest([json.dumps(fields)], format=format))
-    assert texts(lists) == [[f"{p}-{k}" for k in range(n)] for p in prompts]
-    assert lists.sources == tuple(prompts)
-    assert lists.ids == ("r-1[0]", "r-1[1]", "r-1[2]")
-    body["choices"].pop()
-    if n > 1:
-        with raises(DataError, "bad-response", line=1, match="5 choices of 3 prompts"):
-            read_nbest([json.dumps(fields)], format=format)
-    del body["choices"][-2:]
-    if n > 1:
-        with raises(DataError, "bad-response", line=1, match="3 choices of 3 prompts"):
-            read_nbest([json.dumps(fields)], format=format)
-
-
-def test_choices_without_their_prompts() -> None:
-    """One list, with a message; or an error if the prompts have different lengths."""
-    answers = [(f" {text}", [-1.0]) for text in ("a", "b", "c", "d")]
-    lists, notes = notes_of(lambda: read_nbest([completion(*answers)]))
-    assert texts(lists) == [["a", "b", "c", "d"]]
-    assert "choices are read as answers to one prompt; if there were several, write" in notes
-    assert notes_of(lambda: read_nbest([completion(*answers, prompt="eins")]))[1] == ""
-    body = json.loads(completion(*answers))
-    for one, start in zip(body["choices"], (5, 5, 9, 9), strict=True):
-        one["logprobs"]["text_offset"] = [start]
-    several = "choices of several prompts: write"
-    with raises(DataError, "bad-response", line=1, parameter="requests", match=several):
-        read_nbest([json.dumps(body)])
-    lists = read_nbest([json.dumps(body | {"prompt": ["eins", "zwei"]})])
-    assert (texts(lists), lists.sources) == ([["a", "b"], ["c", "d"]], ("eins", "zwei"))
+    with raises(DataError, "bad-response", line=1, match="send a request for each prompt"):
+        read_nbest([json.dumps(fields)], format=format)
 
 
 # --- streams -------------------------------------------------------------------------------------
