@@ -8,7 +8,7 @@ ids, in the columns `id` and `reference`. Several rows of an id are several refe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from bpa_ppl._runtime.messages import format_count, log_info
 from bpa_ppl.errors import (
     DataError,
     UsageError,
-    bad_value,
     mismatch,
     missing_data,
     needs,
@@ -49,6 +48,10 @@ AnyReferences = (
 )
 #: A file of source sentences, or the sentences themselves.
 AnySources = AnyPath | Sequence[str]
+
+
+#: Of files with ids that are tables, by their endings.
+_SEPARATORS = {".tsv": "\t", ".csv": ","}
 
 
 class SentenceLines(NamedTuple):
@@ -243,7 +246,7 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
     """Return the references of each sentence, or by id if the files have ids."""
     if not paths:
         raise needs("reading references", "at least one file", "paths", code="no-data")
-    with_ids = [path for path in paths if file_suffix(path) in _WITH_IDS]
+    with_ids = [path for path in paths if file_suffix(path) in (*_SEPARATORS, ".jsonl")]
     if with_ids and len(with_ids) < len(paths):
         path = next(path for path in paths if path not in with_ids)
         other = f"{origin_name(with_ids[0])} has ids"
@@ -256,7 +259,7 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
     if with_ids:
         by_id: dict[Any, tuple[str, ...]] = {}
         for path, (origin, lines) in zip(paths, files, strict=True):
-            for identifier, texts in _WITH_IDS[file_suffix(path)](lines, origin):
+            for identifier, texts in _read_rows(lines, file_suffix(path), origin):
                 key = id_key(identifier)
                 by_id[key] = (*by_id.get(key, ()), *texts)
         return by_id
@@ -273,15 +276,38 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
 # Files with ids.
 
 
-#: An id, and references.
-_Row = tuple[Any, tuple[str, ...]]
+def _iter_fields(
+    lines: Sequence[str], suffix: str, origin: str
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the line and the fields of each row of a file with ids; an empty cell is None."""
+    if suffix == ".jsonl":
+        block = "\n".join([*lines, ""]).encode()
+        for record, line in zip(*parse_strictly(block, origin, 1, REFERENCES), strict=True):
+            yield line, record if isinstance(record, dict) else {}
+        return
+    separator, ended = _SEPARATORS[suffix], (f"{line}\n" for line in lines)
+    rows = read_cells(ended, separator, ReadOptions(origin), quoted=separator == ",")
+    first, names = next(rows, (1, []))
+    if any(names.count(name) != 1 for name in (ID, REFERENCE)):
+        header = f"{ID}<TAB>{REFERENCE}" if separator == "\t" else f"{ID},{REFERENCE}"
+        problem = f"the first line is {quote(separator.join(names))}, not the names of the columns"
+        problem += f": write `{header}` there"
+        raise DataError(problem, origin, first, code="missing-column")
+    for line, cells in rows:
+        if len(cells) != len(names):
+            problem = f"{format_count(len(cells), 'cell')}, but the first line has {len(names)}: "
+            problem += (
+                "write a tab in a text as a space" if separator == "\t" else "quote each text"
+            )
+            raise DataError(problem, origin, line, code="bad-line")
+        yield line, {name: cell or None for name, cell in zip(names, cells, strict=True)}
 
 
-def _read_json(lines: Sequence[str], origin: str) -> Iterator[_Row]:
-    """Yield the id and the references of JSON objects."""
-    block = "\n".join([*lines, ""]).encode()
-    for record, line in zip(*parse_strictly(block, origin, 1, REFERENCES), strict=True):
-        fields = record if isinstance(record, dict) else {}
+def _read_rows(
+    lines: Sequence[str], suffix: str, origin: str
+) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Yield the id and the references of each row."""
+    for line, fields in _iter_fields(lines, suffix, origin):
         values = [fields[name] for name in (REFERENCE, REFERENCES) if name in fields]
         texts = [value for value in values if value is not None]
         if len(texts) > 1:
@@ -291,50 +317,6 @@ def _read_json(lines: Sequence[str], origin: str) -> Iterator[_Row]:
         identifier = fields.get(ID)
         is_id = isinstance(id_key(identifier), int | str) and not isinstance(identifier, bool)
         if not (is_id and values and is_valid):
-            problem = f'write lines like {{"{ID}": "doc-1", "{REFERENCE}": "a text"}}, with a '
-            problem += f"{REFERENCE} that is a text, a list of texts or null"
-            raise DataError(f"no {ID} with a {REFERENCE}: {problem}", origin, line)
+            problem = f"no {ID} with a {REFERENCE}: give each row an {ID}, and a {REFERENCE} that "
+            raise DataError(f"{problem}is a text, a list of texts or null", origin, line)
         yield identifier, tuple(several)
-
-
-def _read_csv(lines: Sequence[str], origin: str) -> Iterator[_Row]:
-    """Return the rows of a table with commas."""
-    ended = (f"{line}\n" for line in lines)
-    return _read_table(read_cells(ended, ",", ReadOptions(origin), quoted=True), ",", origin)
-
-
-def _read_tsv(lines: Sequence[str], origin: str) -> Iterator[_Row]:
-    """Return the rows of a table with tabs, in which quotation marks are part of the texts."""
-    return _read_table(((n, of.split("\t")) for n, of in enumerate(lines, 1) if of), "\t", origin)
-
-
-#: How files with ids are read, by their endings.
-_WITH_IDS: dict[str, Callable[[Sequence[str], str], Iterator[_Row]]] = {
-    ".tsv": _read_tsv,
-    ".csv": _read_csv,
-    ".jsonl": _read_json,
-}
-
-
-def _read_table(
-    rows: Iterable[tuple[int, list[str]]], separator: str, origin: str
-) -> Iterator[_Row]:
-    """Yield the id and the reference of each row; an empty cell is no reference."""
-    names: list[str] = []
-    for line, cells in rows:
-        if not names:
-            names = cells
-            if any(names.count(name) != 1 for name in (ID, REFERENCE)):
-                header = f"{ID}<TAB>{REFERENCE}" if separator == "\t" else f"{ID},{REFERENCE}"
-                found, remedy = separator.join(cells), f"write `{header}` there"
-                about = ("the first line", found, "the names of the columns", origin, line)
-                raise bad_value(*about, remedy=remedy, code="missing-column")
-            of_id, of_text = names.index(ID), names.index(REFERENCE)
-            continue
-        if len(cells) != len(names):
-            found, first_line = format_count(len(cells), "cell"), f"the first line has {len(names)}"
-            remedy = "write a tab in a text as a space" if separator == "\t" else "quote each text"
-            raise mismatch(found, first_line, origin, line, remedy=remedy, code="bad-line")
-        if not cells[of_id]:
-            raise missing_data(ID, "write it", origin, line, code="bad-line")
-        yield cells[of_id], tuple(filter(None, [cells[of_text]]))

@@ -228,7 +228,7 @@ def test_a_table_without_the_header(write: Write, ending: str) -> None:
     [
         ("x.tsv", 2, "doc-2\tthe\tcat", "3 cells, but the first line has 2: write a tab"),
         ("x.tsv", 2, "doc-2 the cat", "1 cell, but the first line has 2"),
-        ("x.tsv", 4, "\tthe cat", "no id: write it"),
+        ("x.tsv", 4, "\tthe cat", "no id with a reference"),
         ("x.csv", 2, "doc-2,the, cat", "3 cells, but the first line has 2: quote each text"),
         ("x.csv", 3, 'doc-3,"the', "not a row of cells"),
         ("x.csv", 3, 'doc-3,"the" cat', "not a row of cells"),
