@@ -45,7 +45,7 @@ def test_means_and_probabilities(result: dict[str, Any]) -> None:
 def test_the_posterior_is_checked_and_has_its_record(posterior: Path) -> None:
     data = bpa.read_posterior(posterior)
     assert bpa.check(data)
-    assert data.attrs["schema_version"] == 2
+    assert data.attrs["schema_version"] == 3
     comparison = read_comparison(as_draws(data))
     assert comparison is not None
     assert (comparison.unit, comparison.evaluation) == ("chrf gain in words", "leave-one-out")
@@ -63,7 +63,7 @@ def test_the_posterior_is_checked_and_has_its_record(posterior: Path) -> None:
 
 @pytest.mark.parametrize(
     ("schema", "writer"),
-    [(1, "a state of bpa_ppl before the release of 1.0"), (3, r"bpa_ppl 9\.1\.0")],
+    [(2, "a state of bpa_ppl before the release of 1.0"), (4, r"bpa_ppl 9\.1\.0")],
 )
 def test_another_schema_is_refused(
     posterior: Path, tmp_path: Path, schema: int, writer: str
@@ -72,7 +72,7 @@ def test_another_schema_is_refused(
     with h5py.File(other, "a") as file:
         file.attrs["schema_version"] = schema
         file.attrs["versions"] = '{"bpa_ppl": "9.1.0"}'
-    match = rf"other\.nc: .* {writer}, in the schema version {schema}, .* reads version 2"
+    match = rf"other\.nc: .* {writer}, in the schema version {schema}, .* reads version 3"
     for read in (
         bpa.read_posterior,
         bpa.Reranker,
