@@ -84,7 +84,7 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **settings: Unpack[Setti
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists(
-    ...     [["a cat", "the cat"]], [[[1.0], [0.0]]], ["Errors"], references=["the cat"]
+    ...     [["a cat", "the cat"]] * 2, [[[1.0], [0.0]]] * 2, ["Errors"], references=["the cat"] * 2
     ... )
     >>> adapt_draws(lists, {"Errors": 0.5}, sampler="map").kind
     'point'

@@ -249,7 +249,7 @@ def recorded_options(posterior: "Posterior", **changes: Any) -> tuple[AnyStart, 
             has no other one; or a component of another package is unknown.
 
     >>> from bpa_ppl import adapt, from_lists
-    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"], references=["b"] * 2)
     >>> posterior = adapt(lists, {"LM0": 0.5}, sampler="map", seed=1)
     >>> weights, options = recorded_options(posterior, seed=2)
     >>> weights, options
