@@ -288,7 +288,7 @@ def _select_covered(draws: Draws, diagnostics: Mapping[str, Diagnostic]) -> Draw
     """
     names = {name for one in diagnostics.values() for name in one.figures}
     recorded = draws.record.figures
-    figures = {name: getattr(recorded, name) for name in (*names, "modes")}
+    figures = {name: getattr(recorded, name) for name in (*names, "modes", "jumps")}
     sampler = draws.record.sampler
     if recorded.chosen_settings is not None:
         sampler = SamplerRecord(name=recorded.chosen, settings=recorded.chosen_settings)
