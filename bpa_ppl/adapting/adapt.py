@@ -18,6 +18,7 @@ from bpa_ppl.adapting.warn import warn_about
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.arviz_functions import prepare_arviz
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.weights import AnyStart
 
@@ -69,8 +70,11 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
 
     >>> posterior = adapt(lists, prior=Isotropic(variance=1), gain="ter", sampler="map")
     """
-    finished = run_adaptation(lists, weights, resolve_settings(**settings))
+    resolved = resolve_settings(**settings)
     with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
+        prepare_arviz()
+    finished = run_adaptation(lists, weights, resolved)
+    with NUMPYRO_LOCK:
         return to_arviz(finished.draws)
 
 

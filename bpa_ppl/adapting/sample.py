@@ -16,6 +16,7 @@ from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import MOST_KEPT, NUMPYRO_LOCK, draw_predictive, inspect_model
 from bpa_ppl.errors import UsageError, list_names
 from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.arviz_functions import prepare_arviz
 
 if TYPE_CHECKING:
     from bpa_ppl._runtime.progress import Reporter
@@ -96,6 +97,8 @@ def sample(
     if predict and not inspect_model(target).observed:
         message = f"predict needs data that {target.model.__name__} observes (obs=)"
         raise UsageError(message, parameter="predict", code="no-data")
+    with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
+        prepare_arviz()
     draws = draw_posterior(target, sampler, seed=seed, progress=progress)
     count = inspect_model(target).observations
     if log_likelihood is None and count and not draws.log_likelihood:

@@ -91,6 +91,15 @@ def import_arviz() -> Any:
     return arviz
 
 
+def prepare_arviz() -> None:
+    """Import what ArviZ's data need, before work that Ctrl-C may end.
+
+    An interrupted import of Matplotlib fails in all later calls of the process.
+    """
+    if arviz_version() < 1:
+        import_arviz()
+
+
 def to_datasets(groups: Mapping[str, Group]) -> dict[str, Dataset]:
     """Return the groups of a posterior as datasets."""
     from xarray import Dataset

@@ -195,14 +195,19 @@ def test_a_program_may_read_its_arguments_and_observe_nothing() -> None:
 def test_a_program_that_numpyro_has_run_in_float32_is_sampled_in_float64() -> None:
     """JAX remembers the type of arrays: without copies, the first gradient fails."""
     script = """
+import sys
 import jax
 from numpyro.infer import MCMC, NUTS
+from bpa_ppl.posterior.arviz_functions import arviz_version
 from adapting.test_any_model import EFFECTS, ERRORS, bpa, schools
 
 mcmc = MCMC(NUTS(schools), num_warmup=5, num_samples=5, progress_bar=False)
 mcmc.run(jax.random.key(0), 8, ERRORS, effect=EFFECTS)
-data = bpa.sample(schools, (8, ERRORS), {"effect": EFFECTS}, sampler="map")
+loaded = []
+progress = lambda *_: loaded.append("arviz" in sys.modules)
+data = bpa.sample(schools, (8, ERRORS), {"effect": EFFECTS}, sampler="map", progress=progress)
 assert data["posterior"]["mu"].dtype == "float64"
+assert loaded and all(loaded) or arviz_version() > 0  # Ctrl-C while it is imported would break it
 """
     folder = Path(__file__).resolve().parents[1]
     subprocess.run([sys.executable, "-c", script], check=True, cwd=folder)
