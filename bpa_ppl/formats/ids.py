@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import NUL_IN_TEXT, Int64
+from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.errors import MEMORY, DataError, quote
 from bpa_ppl.formats.block import ID, SOURCE, Block, ReadOptions
+from bpa_ppl.formats.rules import refuse
 from bpa_ppl.lists.ids import id_key
 
 _LARGEST = 2**63 - 1
@@ -76,26 +77,19 @@ class SentenceIds:
             return np.arange(first, first + count)
 
         def error(row: int, problem: str, code: str = "bad-data") -> DataError:
-            return self.options.error(problem, block.line[row], code)
+            return self.options.error(f"sentence id {problem}", block.line[row], code)
 
         are_texts = types == {str} and all(text and "\0" not in text for text in set(values))
-        for row, value in enumerate(() if types == {int} or are_texts else values):
-            if value is None or value == "" or value != value:
-                raise error(row, f"no {ID}, which other rows have: give each row one")
-            if isinstance(value, list | tuple | dict):
-                problem = f"sentence id {quote(value)} is not an integer or a text: write it as one"
-                raise error(row, problem)
-            if isinstance(value, str) and "\0" in value:
-                raise error(row, f"sentence id has {NUL_IN_TEXT}", "bad-encoding")
+        refuse("id", () if types == {int} or are_texts else values, error)
         printed: list[Any] = values if types == {int} else list(map(str, values))
         distinct = dict.fromkeys(printed)
         keys = {one: one if self.options.typed else id_key(one) for one in distinct}
         odd = [one for one, key in keys.items() if not _is_integer(key)]
         self._kind = self._kind or (str if odd else int)
         if self._kind is type(None):
-            raise error(0, f"sentence id {quote(values[0])}, but the rows before have none")
+            raise error(0, f"{quote(values[0])}, but the rows before have none")
         if self._kind is int and odd:
-            problem = f"sentence id {quote(odd[0])} is not an integer of 64 bits, as those before "
+            problem = f"{quote(odd[0])} is not an integer of 64 bits, as those before "
             raise error(printed.index(odd[0]), f"{problem}are: write all ids in the same way")
         if self._kind is str:
             new = [text for text in map(str, distinct) if text not in self._places]

@@ -29,11 +29,8 @@ value is missing if it is absent, null, NaN, or an empty cell of a text file.
 
 from __future__ import annotations
 
-import ast
-import json
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -45,7 +42,6 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import (
     FINITE,
     LARGEST,
-    NUL_IN_TEXT,
     Float64,
     is_missing,
     is_number,
@@ -70,6 +66,7 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.ids import SentenceIds
 from bpa_ppl.formats.roles import OF_FEATURES
+from bpa_ppl.formats.rules import refuse
 from bpa_ppl.formats.values import (
     abbreviate,
     combine_chunks,
@@ -81,9 +78,6 @@ from bpa_ppl.formats.values import (
 )
 from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import DROP, advise_exclusion
-
-#: How texts begin that may be lists or objects.
-_OBJECT = re.compile(r"\s*(\[\s*[\[{'\"]|\{\s*['\"])")
 
 
 class Schema:
@@ -155,7 +149,6 @@ class Schema:
         )
         if rows.any():
             block = self._drop(block, rows)
-        self._refuse_nul_in_texts(block)
         return block
 
     def _drop(self, block: Block, bad: npt.NDArray[np.bool_]) -> Block:
@@ -176,15 +169,6 @@ class Schema:
             if name == TEXT or not _is_empty(values) or _is_empty(block.candidates[name])
         ]
         return rest._replace(candidates={name: rest.candidates[name] for name in names})
-
-    def _refuse_nul_in_texts(self, block: Block) -> None:
-        texts = block.candidates[TEXT] if block.strings is None else block.strings
-        place = next((place for place, text in enumerate(texts) if "\0" in text), None)
-        if place is not None:
-            row = place
-            if block.strings is not None:
-                row = block.candidates[TEXT].tolist().index(place)
-            raise self._error_at(block, TEXT, row, f"has {NUL_IN_TEXT}", code="bad-encoding")
 
     def _candidates(self, block: Block, texts: Any) -> tuple[dict[str, Float64], dict[str, Any]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
@@ -233,30 +217,20 @@ class Schema:
             problem = f"two fields {name}, one of them in {OF_FEATURES[:-1]}: rename one"
             raise self._error(problem, block.line[0], code="duplicate")
 
-    def _check_texts(self, block: Block, values: Sequence[Any]) -> None:
-        types = set() if block.strings is not None else set(map(type, values))
-        for row, text in enumerate(() if self._typed else values):
-            if text and _OBJECT.match(text) and _is_object(text):
-                name = self.options.names.names.get(TEXT, TEXT) if block.parent is None else "NAME"
-                problem = f"is {abbreviate(text)}, a list or an object as a text: read the column "
-                problem += "as values and write JSON lines, in pandas with "
-                problem += f"frame[{name!r}] = frame[{name!r}].map(ast.literal_eval) and "
-                problem += "frame.to_json('lists.jsonl', orient='records', lines=True)"
-                raise self._error_at(block, TEXT, row, problem)
-        for row, value in enumerate(values if types - {str} else ()):
-            if not isinstance(value, str):
-                problem = f"is {abbreviate(value)}, not a text: write it as a text"
-                if value is None:
-                    problem = "is missing: give each candidate a text"
-                elif isinstance(value, list | tuple) and block.parent is None:
-                    name = self.options.names.names.get(TEXT, TEXT)
-                    problem = "is a list of texts: name it as the candidates in the format, "
-                    problem += f"jsonl:{CANDIDATES}={name}"
-                raise self._error_at(block, TEXT, row, problem)
-
-    def _refuse_nul(self, text: str, name: str, line: int) -> None:
-        if "\0" in text:
-            raise self._error(f"{name} has {NUL_IN_TEXT}", line, code="bad-encoding")
+    def _check_texts(self, block: Block, texts: Sequence[Any]) -> None:
+        """Refuse what is not the text of a candidate."""
+        error, column = partial(self._error_at, block, TEXT), "NAME"
+        if block.strings is not None:  # distinct texts of decoders and servers
+            if any("\0" in text for text in block.strings):
+                texts = [block.strings[place] for place in texts]
+                refuse("text of a candidate", texts, error)
+            return
+        kind = "text of a candidate"
+        if block.parent is None:
+            kind, column = "text of a row", self.options.names.names.get(TEXT, TEXT)
+        refuse(kind, texts, error, column)
+        if not self._typed:
+            refuse("cell", texts, error, column)
 
     def _is_feature(self, name: str, values: Any) -> bool:
         """Return whether a column is a feature, which stays the same to the end of the file."""
@@ -354,11 +328,7 @@ class Schema:
         references: dict[str, Sequence[tuple[str, ...]]] = {}
         for name, values in block.sentences.items():
             if name == SOURCE:
-                for value, line in zip(values, block.line, strict=True):
-                    if not (value is None or isinstance(value, str)):
-                        problem = f"{name} is {abbreviate(value)}, not a text: write it as one"
-                        raise self._error(problem, line)
-                    self._refuse_nul(value or "", name, line)
+                refuse("source", values, self._error_of(block, name))
                 columns[name] = values
             elif name == REFERENCES or find_label(name) == REFERENCE:
                 references[name] = self._texts(block, name, values)
@@ -381,17 +351,14 @@ class Schema:
 
     def _texts(self, block: Block, name: str, values: Sequence[Any]) -> list[tuple[str, ...]]:
         """Return the references in a field of each record; an empty text is none."""
-        lists = []
-        for value, line in zip(values, block.line, strict=True):
-            absent = value in (None, "")
-            texts = () if absent else (value,) if isinstance(value, str) else value
-            if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
-                problem = f"{name} is {abbreviate(value)}, not a text or a list of texts"
-                raise self._error(f"{problem}: write texts", line)
-            for text in texts:
-                self._refuse_nul(text, name, line)
-            lists.append(tuple(texts))
-        return lists
+        refuse("references", values, self._error_of(block, name))
+        return [(v,) if v and isinstance(v, str) else tuple(v or ()) for v in values]
+
+    def _error_of(self, block: Block, name: str) -> Callable[..., DataError]:
+        """Return what makes errors about a field of a record, by its place in a block."""
+        return lambda row, problem, code: self._error(
+            f"{name} {problem}", block.line[row], code=code
+        )
 
     def _references(
         self, block: Block, columns: dict[str, Sequence[tuple[str, ...]]]
@@ -408,11 +375,10 @@ class Schema:
         """Return a column of sentences in which NaN is None."""
         if float not in set(map(type, values)):
             return values
-        for value, line in zip(values, block.line, strict=True):
-            odd = isinstance(value, float) and not math.isfinite(value)
-            if odd and not (self._nan_is_missing and _is_nan(value)):
-                raise self._error(f"{name} is {value}, not a finite number: correct it", line)
-        return [None if _is_nan(value) else value for value in values]
+        if self._nan_is_missing:
+            values = [None if _is_nan(value) else value for value in values]
+        refuse("finite", values, self._error_of(block, name))
+        return values
 
 
 def _with_numbers(block: Block) -> Block:
@@ -431,11 +397,3 @@ def _is_nan(value: Any) -> bool:
 
 def _is_empty(values: Any) -> bool:
     return all(value is None or value != value for value in values)
-
-
-def _is_object(text: str) -> bool:
-    """Return whether a text is a list or an object, as Python or JSON prints it."""
-    for parse in (json.loads, ast.literal_eval):
-        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            return isinstance(parse(text), list | dict)
-    return False

@@ -1,0 +1,136 @@
+"""Rules of values, in one table: what breaks each, and a sentence with its remedy.
+
+A new rule is a new entry of `RULES`; `refuse` finds the first value that breaks one.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from bpa_ppl._runtime.arrays import NUL_IN_TEXT
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.values import abbreviate
+
+#: How texts begin that may be lists or objects.
+_OBJECT = re.compile(r"\s*(\[\s*[\[{'\"]|\{\s*['\"])")
+
+
+class Rule(NamedTuple):
+    """A rule of the values of a column.
+
+    Attributes:
+        breaks: whether a value breaks it.
+        problem: what follows the name of the column, with `{value}` for the value, and `{column}`
+            for the name of the column in the file.
+        code: of the error.
+    """
+
+    breaks: Callable[[Any], bool]
+    problem: str
+    code: str = "bad-data"
+
+
+def _is_object(value: Any) -> bool:
+    """Return whether a text is a list or an object, as Python or JSON prints it."""
+    if not isinstance(value, str) or not _OBJECT.match(value):
+        return False
+    for parse in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return isinstance(parse(value), list | dict)
+    return False
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+
+
+_NUL = Rule(
+    lambda value: "\0" in value if isinstance(value, str) else "\0" in "".join(value or ()),
+    f"has {NUL_IN_TEXT}",
+    "bad-encoding",
+)
+_MISSING_TEXT = Rule(lambda value: value is None, "is missing: give each candidate a text")
+_NO_TEXT = Rule(
+    lambda value: not isinstance(value, str), "is {value}, not a text: write it as a text"
+)
+#: By what the values are: rules, in the order in which they are tried.
+RULES: dict[str, tuple[Rule, ...]] = {
+    "id": (
+        Rule(
+            lambda value: value is None or value == "" or value != value,
+            "is missing, and other rows have one: give each row one",
+        ),
+        Rule(
+            lambda value: isinstance(value, list | tuple | dict),
+            "{value} is not an integer or a text: write it as one",
+        ),
+        Rule(lambda value: isinstance(value, str) and "\0" in value, _NUL.problem, "bad-encoding"),
+    ),
+    "text of a row": (
+        _MISSING_TEXT,
+        Rule(
+            lambda value: isinstance(value, list | tuple),
+            "is a list of texts: name it as the candidates in the format, "
+            "jsonl:candidates={column}",
+        ),
+        _NO_TEXT,
+        _NUL,
+    ),
+    "text of a candidate": (_MISSING_TEXT, _NO_TEXT, _NUL),
+    "cell": (
+        Rule(
+            _is_object,
+            "is {value}, a list or an object as a text: read the column as values and write JSON "
+            "lines, in pandas with frame['{column}'] = frame['{column}'].map(ast.literal_eval) and "
+            "frame.to_json('lists.jsonl', orient='records', lines=True)",
+        ),
+    ),
+    "source": (
+        Rule(
+            lambda value: not (value is None or isinstance(value, str)),
+            "is {value}, not a text: write it as one",
+        ),
+        _NUL,
+    ),
+    "references": (
+        Rule(
+            lambda value: not (value is None or isinstance(value, str) or _are_texts(value)),
+            "is {value}, not a text or a list of texts: write texts",
+        ),
+        _NUL,
+    ),
+    "finite": (
+        Rule(
+            lambda value: isinstance(value, float) and not math.isfinite(value),
+            "is {value}, not a finite number: correct it",
+        ),
+    ),
+}
+
+
+def refuse(
+    kind: str, values: Sequence[Any], error: Callable[..., DataError], column: str = ""
+) -> None:
+    """Raise the error of the first value that breaks a rule.
+
+    Args:
+        kind: of the values, in `RULES`.
+        values: of a column.
+        error: makes the error of a place among the values, a problem and a code.
+        column: the name of the column in the file.
+
+    >>> refuse("source", ["a cat", 7], lambda row, problem, code: DataError(problem, code=code))
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: is 7, not a text: write it as one
+    """
+    for rule in RULES[kind]:
+        row = next((row for row, value in enumerate(values) if rule.breaks(value)), None)
+        if row is not None:
+            value = abbreviate(values[row])
+            raise error(row, rule.problem.format(value=value, column=column), code=rule.code)
