@@ -251,7 +251,7 @@ def test_values_in_place_of_missing_ones_are_of_columns(tmp_path: Path, ending: 
 
 
 def test_all_columns_may_be_excluded_if_features_are_added() -> None:
-    lists = from_records(TABLE, features="*")
+    lists = from_records(table(text=["a house", "house", "a cat", "cat"]), features="*")
     alone = bpa.log_density(lists, gain="human", exclude="*", add="length", prior=PRIOR)
     assert alone.features == ("LengthWords",)
     match = "no features are left, because .* are excluded: exclude fewer columns"
