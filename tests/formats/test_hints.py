@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.raising import raises
 from support.user_files import run_shell
 
-from bpa_ppl import BpaError, DataError, NBest, read_nbest
+from bpa_ppl import BpaError, NBest, read_nbest
+from bpa_ppl.lists.columns import read_column
 
 Content = tuple[list[list[str]], dict[str, list[float]]]
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -38,17 +39,6 @@ def find_on_page(pattern: str, *page: str) -> str:
 
 
 # --- messages ------------------------------------------------------------------------------------
-
-
-def test_names_of_rows_of_r() -> None:
-    with raises(DataError, "wrong-length", line=2, match="names of rows .R: row.names=FALSE"):
-        read_nbest(["id\ttext\tlm", "1\t0\ta\t1"])
-
-
-def test_cells_are_quoted_as_the_message_says() -> None:
-    lines = ["id\ttext", "0\ta", '0\t"b\tc"']
-    (setting,) = re.findall(r"as (tsv:quoted=true)", message_of(lines))
-    assert content(read_nbest(lines, format=setting))[0] == [["a", "b\tc"]]
 
 
 def test_lists_are_sorted_as_the_message_says(tmp_path: Path) -> None:
@@ -84,3 +74,30 @@ def test_the_page_puts_a_tab_after_the_utterance(tmp_path: Path) -> None:
     run_shell(find_on_page(r"`(sed [^`]*text.tsv)`", "lists.md"), tmp_path)
     lists = read_nbest(["u2-1 -1.5 DOG", "u1-1 -2.5 CAT"], references=tmp_path / "text.tsv")
     assert lists.references == (("A DOG",), ("THE CAT",))
+
+
+RATINGS = """id,text,judge,worker,rating
+s1,the house is big,0.7,w1,4
+s1,the house is big,0.7,w2,5
+s2,good morning,0.2,w1,5
+s1,a big house,0.4,w1,3
+s1,the house is big,0.7,w3,2
+s2,good mourning,0.9,w1,1
+s2,good mourning,0.9,w2,2
+"""
+
+
+def test_recipe_of_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ratings.csv").write_text(RATINGS)
+    (recipe,) = re.findall(
+        r"```python\n(.*?groupby.*?)```", DOCS.joinpath("lists.md").read_text("utf-8"), re.DOTALL
+    )
+    scope: dict[str, Any] = {}
+    exec(textwrap.dedent(recipe), scope)
+    lists = scope["lists"]
+    assert lists.feature_names == ("judge",)
+    texts = ["the house is big", "a big house", "good morning", "good mourning"]
+    assert [lists.text(row) for row in range(4)] == texts
+    assert lists.features[:, 0] == pytest.approx([0.7, 0.4, 0.2, 0.9])
+    assert read_column(lists, "rating").tolist() == [11 / 3, 3, 5, 1.5]

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from bpa_ppl import DataError, NBest, concatenate, from_records, iter_nbest, read_nbest
+from bpa_ppl import DataError, concatenate, iter_nbest, read_nbest
 from bpa_ppl.lists.columns import read_column
 
 TABLES = 40  # of each kind
@@ -37,8 +36,6 @@ TEXTS = [
 ]
 CELLS = ["0", "-1.5", "2", "1e-3", ".5", "1E+5", "00.25", "-0", "123456789.125", "1."]
 ODD_CELLS = ["", "NA", "85%", "3/5", "1,5", "yes", "1_0", "inf", "0x1", "1e400", "2024-01-05", "x"]
-VALUES: list[Any] = [0, -1.5, 2, 1e-3, -7, 2**53, 0.1]
-ODD_VALUES: list[Any] = [None, float("nan"), float("inf"), 1e61, "x", "85%"]
 
 
 class Table:
@@ -49,7 +46,7 @@ class Table:
         features: the names of those that are declared.
     """
 
-    def __init__(self, seed: int, values: list[Any], odd: list[Any], one_type: bool = False):
+    def __init__(self, seed: int, values: list[Any], odd: list[Any]):
         rng = np.random.default_rng([seed, len(values)])
         rows = int(rng.integers(1, 9))
         ids = ["0", "3", "12"] if rng.random() < 0.5 else ["d1", "007", "x y"]
@@ -62,7 +59,7 @@ class Table:
         for name in names:
             of = values if name in self.features or rng.random() < 0.5 else TEXTS
             self.columns[name] = [of[k] for k in rng.integers(len(of), size=rows)]
-            if rng.random() < 0.2 and not (one_type and of is TEXTS):
+            if rng.random() < 0.2:
                 self.columns[name][rng.integers(rows)] = odd[rng.integers(len(odd))]
         order = [str(name) for name in rng.permutation(list(self.columns))]
         self.columns = {name: self.columns[name] for name in order}
@@ -106,19 +103,6 @@ def is_complete(column: Any) -> bool:
     return column.dtype == np.float64 and bool((np.abs(column.to_numpy()) <= 1e60).all())
 
 
-def as_floats(column: Any) -> Any:
-    """Return a column as float64, if pandas can convert it."""
-    try:
-        return column.astype(np.float64)
-    except (TypeError, ValueError):
-        return column
-
-
-def read_parts(given: Any, **options: Any) -> NBest:
-    """Read lists one by one."""
-    return concatenate(iter_nbest(given, chunk=1, **options))
-
-
 @pytest.mark.usefixtures("blocks")
 def test_tables_of_text() -> None:
     complete, count = 0, 3 * TABLES // 2
@@ -144,31 +128,3 @@ def test_tables_of_text() -> None:
             lambda *of, **more: concatenate(iter_nbest(*of, **more)), [given], frame, chunk=1
         )
     assert count / 3 < complete < count
-
-
-@pytest.mark.usefixtures("blocks")
-def test_json_lines_and_records() -> None:
-    complete = 0
-    for seed in range(TABLES):
-        table = Table(seed, VALUES, ODD_VALUES)
-        frame = pd.DataFrame(table.rows(), dtype=object)
-        for name in table.features:
-            frame[name] = as_floats(frame[name])
-        lines = [json.dumps(row) for row in table.rows()]
-        complete += table.check(read_nbest, lines, frame)
-        for given in (table.rows(), table.columns, pd.DataFrame(table.rows())):
-            table.check(from_records, given, frame)
-    assert TABLES / 3 < complete < TABLES
-
-
-def test_parquet() -> None:
-    complete = 0
-    for seed in range(TABLES):
-        table = Table(seed, VALUES, ODD_VALUES[:4], one_type=True)
-        file = io.BytesIO()
-        pd.DataFrame(table.rows()).to_parquet(file, index=False)
-        frame = pd.read_parquet(io.BytesIO(file.getvalue()))
-        for name in table.features:
-            frame[name] = as_floats(frame[name])
-        complete += table.check(read_nbest, file.getvalue(), frame)
-    assert TABLES / 3 < complete < TABLES
