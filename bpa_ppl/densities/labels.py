@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl.densities.own_models import DIMENSIONS
 from bpa_ppl.densities.target import Target, inspect_model
-from bpa_ppl.errors import UsageError, duplicate, unknown_name, wrong_type
+from bpa_ppl.errors import DataError, UsageError, unknown_name, wrong_type
 from bpa_ppl.lists.labels import find_repeated
 
 
@@ -91,7 +91,8 @@ def _check_dims(
         problem = f"dims of {site} has the name {taken[0]}, which ArviZ data cannot have for it"
         raise UsageError(f"{problem}: rename it", parameter="dims", code="bad-name")
     if twice := find_repeated(names):
-        raise duplicate(f"dimensions {twice[0]} of {site}", parameter="dims")
+        message = f"two dimensions {twice[0]} of {site}: rename one"
+        raise DataError(message, parameter="dims", code="duplicate")
     return tuple(names)
 
 
@@ -116,7 +117,8 @@ def _check_labels(
         problem = f"coords of {dim} has {len(array)} labels, and the dimension {size} cells"
         raise _mismatch(f"{problem} (of {site}): give one label for each", "coords")
     if twice := find_repeated(array.tolist()):
-        raise duplicate(f"labels {twice[0]} of {dim}", parameter="coords")
+        message = f"two labels {twice[0]} of {dim}: rename one"
+        raise DataError(message, parameter="coords", code="duplicate")
     return tuple(array.tolist())
 
 

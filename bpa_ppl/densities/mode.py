@@ -39,7 +39,7 @@ from bpa_ppl.densities.target import (
     unflatten,
     without_start,
 )
-from bpa_ppl.errors import UsageError, list_names, missing_data, not_supported
+from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
 
@@ -382,8 +382,8 @@ def find_mode(target: Target, *, last_step: bool = True) -> Mode:
         DataError: if it is a program of more than 1000 values.
     """
     if is_too_large(target):
-        reason = f"to search the mode of {target.dimension:,} values takes too long"
-        raise not_supported(reason, _NO_MODE, "sampler")
+        message = f"to search the mode of {target.dimension:,} values takes too long: {_NO_MODE}"
+        raise DataError(message, parameter="sampler", code="not-supported")
 
     target.progress(0, 1, "search for the mode")
     start = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(target.start)])
@@ -522,8 +522,8 @@ def require_mode(target: Target) -> Mode:
     """
     mode = mode_of(target)
     if not mode.converged:
-        what = f"mode of this posterior in {MAX_ITERATIONS} Newton steps"
-        raise missing_data(what, _NO_MODE, parameter="sampler", code="bad-data")
+        message = f"no mode of this posterior in {MAX_ITERATIONS} Newton steps: {_NO_MODE}"
+        raise DataError(message, parameter="sampler", code="bad-data")
     return mode
 
 

@@ -49,7 +49,7 @@ from bpa_ppl.densities.own_models import (
     refuse_parameters,
     require_shape,
 )
-from bpa_ppl.errors import UsageError, needs, wrong_value
+from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists, find_order
 from bpa_ppl.models.log_linear import log_linear
@@ -403,8 +403,8 @@ def require_lists(target: Target, needed_by: str) -> ListData:
         UsageError: if it is the posterior of another program.
     """
     if not target.has_lists:
-        what, remedy = "canonical weights of n-best lists", "use the sampler nuts or rwm"
-        raise needs(needed_by, what, "sampler", remedy=remedy, code="not-supported")
+        message = f"{needed_by} needs canonical weights of lists: use the sampler nuts or rwm"
+        raise UsageError(message, parameter="sampler", code="not-supported")
     data: ListData = target.data
     return data
 

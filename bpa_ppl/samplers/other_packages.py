@@ -13,7 +13,7 @@ from msgspec import Meta
 from bpa_ppl.components import Count
 from bpa_ppl.densities.mode import scatter_starts
 from bpa_ppl.densities.target import Sampled, Target, unflatten
-from bpa_ppl.errors import not_supported
+from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.samplers.sampler import Sampler
@@ -73,8 +73,8 @@ class Blackjax(Sampler, frozen=True):
         }
         z = joined.pop("z")
         if not np.isfinite(z).all():
-            reason = "NUTS of BlackJAX failed, its chains left the region of finite densities"
-            raise not_supported(reason, "use the sampler nuts", "sampler")
+            message = "chains of BlackJAX left the region of finite densities: use the sampler nuts"
+            raise DataError(message, parameter="sampler", code="not-supported")
         return Sampled(
             z=unflatten(z, target.start),
             log_density=joined.pop("log_density"),
@@ -178,8 +178,8 @@ class Nutpie(Sampler, frozen=True):
         try:
             draws = as_draws(run.wait())
         except RuntimeError as error:
-            reason = f"nutpie failed ({error})"
-            raise not_supported(reason, "use the sampler nuts", "sampler") from error
+            message = f"nutpie failed ({error}): use the sampler nuts"
+            raise DataError(message, parameter="sampler", code="not-supported") from error
         except BaseException:  # Ctrl-C included
             run.cancel()
             raise

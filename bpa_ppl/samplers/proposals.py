@@ -36,7 +36,7 @@ from bpa_ppl.densities.target import (
     inspect_model,
     unflatten,
 )
-from bpa_ppl.errors import not_supported
+from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
@@ -386,11 +386,11 @@ def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposa
         return proposal
     mode = require_mode(target)
     if len(modes_of(target)) > 1:
-        reason = (
-            f"there are {len(modes_of(target))} modes, and proposals around one miss the others"
+        message = (
+            f"there are {len(modes_of(target))} modes, and proposals around one miss the others: "
+            "use the samplers nuts or rwm, whose chains start at all of them"
         )
-        remedy = "use the samplers nuts or rwm, whose chains start at all of them"
-        raise not_supported(reason, remedy, "sampler")
+        raise DataError(message, parameter="sampler", code="not-supported")
     return SkewedProposal(mode, fit_skewed(target, mode), degrees_of_freedom, 0.5)
 
 

@@ -25,7 +25,7 @@ from bpa_ppl.densities.target import (
     require_lists,
     with_evaluations,
 )
-from bpa_ppl.errors import needs, wrong_value
+from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.samplers.chains import Chains, ChainSampler, run_chains
@@ -106,8 +106,8 @@ def weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
         UsageError: if the model has other sites than the weights.
     """
     if set(target.start) != {WEIGHTS}:
-        what, remedy = "a model without other sites than weights", "use the sampler nuts"
-        raise needs("this sampler", what, "sampler", remedy=remedy, code="not-supported")
+        message = "this sampler needs a model without other sites than weights: use nuts"
+        raise UsageError(message, parameter="sampler", code="not-supported")
     z = {WEIGHTS: vectors[None]}
     log_density, log_likelihood = evaluate(target, z)
     log_p = total(log_likelihood, (1, len(vectors)))

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.errors import DataError, conflict, missing_data
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_beginning
 from bpa_ppl.text.language_model import NgramModel, TextModel
 from bpa_ppl.text.ngrams import build_hash_table, choose_table_size, find_numbers
@@ -72,7 +72,8 @@ def read_or_train(
     if not finished:
         return NgramModel.train(paths, order, progress)
     if len(paths) > 1:
-        raise conflict(f"{finished[0]} is a finished language model", "the other files")
+        message = f"{finished[0]} is a finished language model: leave out the other files"
+        raise UsageError(message, code="conflict")
     return read_arpa(finished[0])
 
 
@@ -116,7 +117,7 @@ def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> _TextStatistics
         known_total += scores[~missing].sum()
     if not sentences:
         origins = ", ".join(map(origin_name, files))
-        raise missing_data("sentence", "give text of the domain", origins)
+        raise DataError("no sentence: give text of the domain", origins, code="no-data")
     perplexity, known = math.exp(-total / count), math.exp(-known_total / (count - unknown))
     return _TextStatistics(count - sentences, unknown, perplexity, known)
 

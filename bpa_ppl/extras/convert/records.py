@@ -10,7 +10,7 @@ import msgspec
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import missing_data
+from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -46,7 +46,7 @@ def read_json(path: AnyPath, *, finite: bool = True) -> Iterator[LocatedRecord]:
     for record in iter_json(read_chunks(path), origin_name(path), finite=finite):
         yield record
     if record is None:
-        raise missing_data("record", "give at least one", origin_name(path))
+        raise DataError("no record: give at least one", origin_name(path), code="no-data")
 
 
 def read_text_lines(path: AnyPath) -> Iterator[LocatedRecord]:
@@ -57,7 +57,7 @@ def read_text_lines(path: AnyPath) -> Iterator[LocatedRecord]:
     """
     lines = [(n, line) for n, line in enumerate(read_lines(path), 1) if line.strip()]
     if not lines:
-        raise missing_data("record", "give at least one", origin_name(path))
+        raise DataError("no record: give at least one", origin_name(path), code="no-data")
     for number, line in lines:
         yield LocatedRecord(line, origin_name(path), number)
 
