@@ -40,8 +40,7 @@ def test_no_sampler_passes_with_one_of_two_modes(sampler: str, means: Any, devia
     data = bpa.sample(mixture, (means, deviations), sampler=sampler)
     failed = {finding.name: finding.advice for finding in bpa.check(data).failures}
     assert failed
-    exact = np.hypot(np.std(means), np.sqrt(np.mean(np.square(deviations))))
-    if not 0.9 < float(data["posterior"]["x"].std()) / exact < 1.1:
+    if "R-hat" not in failed:  # all chains are at one mode
         assert "several modes" in failed[PriorDraws.title]
 
 
