@@ -854,7 +854,7 @@ def weigh_prior(target: Target, prior: Sites) -> Float64 | None:
         prior: draws of the latent sites, (P, …) each.
     """
     info = inspect_model(target)
-    if info.discrete or target.has_lists or not prior:
+    if info.discrete or info.others or target.has_lists or not prior:
         return None
     names, result = (*info.observed, *info.factors), np.zeros(_PRIOR_DRAWS)
     size = max(1, min(_DRAWS, _BLOCK // max(info.observations, 1)))

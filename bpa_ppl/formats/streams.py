@@ -31,6 +31,8 @@ STANDARD = "-"
 _CHUNK = 1 << 16  # bytes read at once
 _HEAD = 6  # bytes that show how a file is compressed
 _BLOCK = 1 << 22  # bytes of text in a block
+#: GiB that a compressed file may hold, if it is read in parts, or as a whole.
+_STREAM_GIB, _WHOLE_GIB = 16.0, 1.0
 _BOM = b"\xef\xbb\xbf"
 #: What files are that begin with some bytes, and what makes text of them.
 _BINARY = {
@@ -193,8 +195,8 @@ def read_chunks(path: AnyInput) -> Iterator[bytes]:
     byte-order mark is removed, and a newline is added if the last line has none.
 
     Raises:
-        DataError: if the file cannot be read, its compressed data are cut short or corrupt, or it
-            is not text.
+        DataError: if the file cannot be read, its compressed data are cut short, corrupt or too
+            large when unpacked, or it is not text.
 
     >>> import gzip, tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -290,7 +292,7 @@ def read_text(path: AnyInput) -> str:
     ...     print(read_text(file.name))
     café
     """
-    data = b"".join(_until_nul(_plain_bytes(path)))
+    data = b"".join(_until_nul(_plain_bytes(path, _WHOLE_GIB)))
     text = decode(data, path, 1)
     _check_text(data, origin_name(path))
     return text
@@ -584,14 +586,19 @@ def _text_file(temporary: Path, path: AnyPath) -> Iterator[TextIO]:
             yield text
 
 
-def _plain_bytes(path: AnyInput) -> Iterator[bytes]:
-    """Yield the decompressed content in chunks of any length, without a byte-order mark."""
-    chunks = _read(path)
+def _plain_bytes(path: AnyInput, gib: float | None = None) -> Iterator[bytes]:
+    """Yield the decompressed content in chunks of any length, without a byte-order mark.
+
+    Args:
+        path: what is read.
+        gib: the most that a compressed file may hold; None for files that are read in parts.
+    """
+    chunks = _read(path, gib or _STREAM_GIB)
     yield next(chunks, b"").removeprefix(_BOM)
     yield from chunks
 
 
-def _read(source: Any) -> Iterator[bytes]:
+def _read(source: Any, gib: float) -> Iterator[bytes]:
     if not (isinstance(source, str | Path | bytes) or hasattr(source, "read")):
         for line in map(_encode, source if isinstance(source, Iterable) else [source]):
             yield line if line.endswith(b"\n") else line + b"\n"
@@ -606,8 +613,12 @@ def _read(source: Any) -> Iterator[bytes]:
                     yield _encode(chunk)
                 return
             try:
-                unpacked = _decompress(file, suffix)
+                unpacked, left = _decompress(file, suffix), gib * 2**30
                 while chunk := unpacked.read(_CHUNK):
+                    left -= len(chunk)
+                    if left < 0:
+                        problem = f"unpacks to more than {gib:g} GiB: if that is right, unpack it"
+                        raise DataError(problem, origin_name(source), code="damaged")
                     yield chunk
             except (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
                 if isinstance(error, OSError) and error.errno is not None:

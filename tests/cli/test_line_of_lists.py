@@ -226,12 +226,11 @@ def test_the_columns_are_chosen_by_the_user(folder: Path) -> None:
 def test_lists_of_numbers_beside_the_candidates_are_chosen_too(folder: Path) -> None:
     numbers = np.random.default_rng(0).normal(size=(6, 2, 3)).round(2).tolist()
     rows = [
-        {"id": k, "candidates": ["a", "a b", "c"], "judge": judge, "human": human, "ms": judge}
+        {"id": k, "candidates": ["a", "a b", "c"], "judge": judge, "human": human}
         for k, (judge, human) in enumerate(numbers)
     ]
     write_jsonl("parallel.jsonl", rows)
     shown = succeed("lists", "parallel.jsonl").out
-    assert "- left out: ms says ms, not how good a candidate is: name it if it does\n" in shown
     assert "- columns to choose from: judge, human\n" in shown
     (command,) = re.findall("bpa adapt .*", shown)
     command = command.replace("COLUMNS", "judge").replace("COLUMN", "human")

@@ -103,6 +103,19 @@ def test_a_damaged_file_is_named(tmp_path: Path, kind: str) -> None:
             list(read_chunks(tmp_path / "bad.gz"))
 
 
+@pytest.mark.parametrize("kind", COMPRESS)
+@pytest.mark.parametrize("read", [read_lines, read_nbest])
+def test_a_file_that_unpacks_to_too_much_is_refused(
+    tmp_path: Path, kind: str, read: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = b"0 ||| a cat ||| LM0= 1 ||| 1\n"
+    (tmp_path / "bomb").write_bytes(COMPRESS[kind](line * (2**20 // len(line))))
+    monkeypatch.setattr("bpa_ppl.formats.streams._STREAM_GIB", 0.0005)
+    monkeypatch.setattr("bpa_ppl.formats.streams._WHOLE_GIB", 0.0005)
+    with raises(DataError, "damaged", match="bomb"):
+        read(tmp_path / "bomb")
+
+
 @pytest.mark.parametrize(
     ("suffix", "tool"),
     [
