@@ -137,8 +137,8 @@ def columns_of(
     """Return the columns of a file that is read in some blocks."""
     read_as = options_of(format, ReadOptions(str(path), roles=make_roles(features)))
     schema = Schema(read_as, SentenceIds(read_as))
-    first_line = b"".join(blocks).partition(b"\n")[0]
-    file: Any = SimpleNamespace(chunks=lambda size=None: iter(blocks), first_line=first_line)
+    first = b"".join(blocks).partition(b"\n")[0]
+    file: Any = SimpleNamespace(chunks=lambda size=None: iter(blocks), first_line=first)
     read = [schema.check(block) for block in format.blocks(file, schema.options)]
     columns = _join(read, schema.numbers)._asdict()
     groups = [columns.pop(group) for group in ("candidates", "sentences")]
