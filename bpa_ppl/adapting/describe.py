@@ -92,32 +92,6 @@ class ColumnSummary(NamedTuple):
     different: int | None
 
 
-class Example(NamedTuple):
-    """A candidate as an example.
-
-    Attributes:
-        id: of the list.
-        text: of the candidate, shortened to a line.
-        values: of its columns: numbers, true, false and None as they are, other values shortened.
-
-    >>> print(Example(0, "a cat", {"lm": -2.0, "system": "A", "human": None}))
-    list 0: "a cat" (lm -2, system A)
-    """
-
-    id: int | str
-    text: str
-    values: dict[str, Any]
-
-    def __str__(self) -> str:
-        shown = [
-            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-            for name, value in self.values.items()
-            if value is not None
-        ]
-        shown = [*shown[:_SHOWN], "…"] if len(shown) > _SHOWN else shown
-        return f'list {self.id}: "{self.text}"' + (f" ({', '.join(shown)})" if shown else "")
-
-
 @dataclass(frozen=True)
 class Description(Outcome):
     """What is in lists.
@@ -128,8 +102,8 @@ class Description(Outcome):
         candidates: the number of candidates.
         sizes: the minimum, the median and the maximum number of candidates of a list.
         columns: the columns of the candidates, features first.
-        examples: the first candidates of the first list that has several.
-        facts: what else there is, one sentence each.
+        facts: the first candidates of the first list that has several, and what else there is, one
+            sentence each.
         gain: what `adapt` learns from in the call: a metric, a column or `preferences`; `COLUMN`,
             if the user has to choose it; empty, if there is nothing to learn from.
         choices: the columns that the user has to choose the gain, and the features, from.
@@ -152,7 +126,6 @@ class Description(Outcome):
     candidates: int
     sizes: tuple[int, float, int]
     columns: tuple[ColumnSummary, ...]
-    examples: tuple[Example, ...]
     facts: tuple[str, ...]
     gain: str
     choices: tuple[str, ...]
@@ -187,8 +160,7 @@ class Description(Outcome):
             }
             for of in self.columns
         ]
-        examples = [example._asdict() for example in self.examples]
-        return {**asdict(self), "columns": columns, "examples": examples}
+        return {**asdict(self), "columns": columns}
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
         low, median, high = self.sizes
@@ -208,7 +180,6 @@ class Description(Outcome):
         return title, Table(_HEADER, rows), list(self._notes())
 
     def _notes(self) -> Iterator[str]:
-        yield from (f"example: {example}" for example in self.examples)
         yield from self.facts
         yield from (f"warning: {warning}" for warning in self.warnings)
         yield from (f"left out: {sentence}" for sentence in self.left_out)
@@ -308,7 +279,7 @@ def describe(
         reasons[name] += f"--features {shlex.quote(name)} or --gain makes a column of it"
     if alone := describe_singles(lists):
         warnings, reasons, command = (alone,), {}, ""
-    facts = [*_list_facts(lists, with_reference)]
+    facts = [*_show_examples(lists, columns, numbers), *_list_facts(lists, with_reference)]
     if known is not None:
         judged_lists, tied, equal = known
         facts.append(
@@ -321,7 +292,6 @@ def describe(
         candidates=len(lists.features),
         sizes=(min(sizes), float(np.median(sizes)), max(sizes)),
         columns=columns,
-        examples=_read_examples(lists, columns, numbers),
         facts=tuple(facts),
         gain=learned,
         choices=choices,
@@ -396,31 +366,26 @@ def _measure(plain: NBest, numbers: Float64) -> tuple[float, float, float, float
     return float(known.min()), float(np.median(known)), float(known.max()), within
 
 
-def _read_examples(
+def _show_examples(
     lists: NBest, columns: Sequence[ColumnSummary], numbers: Mapping[str, Float64]
-) -> tuple[Example, ...]:
-    """Return the first candidates of the first list that has several, else of the first list."""
+) -> Iterator[str]:
+    """Yield the first candidates of the first list that has several, else of the first list."""
 
-    def show(column: ColumnSummary, row: int) -> Any:
+    def show(column: ColumnSummary, row: int) -> str:
         if column.name not in numbers:
             value = lists.extras[column.name][row]
             text = value if isinstance(value, str) else quote(value, _OF_VALUE)
-            return None if is_absent(value) else _shorten(text, _OF_VALUE)
-        number = float(numbers[column.name][row])
-        if not math.isfinite(number):
-            return None if math.isnan(number) else str(number)  # JSON has no infinite numbers
-        return bool(number) if column.type == TRUTH else number
+            return f"{column.name} {_shorten(text, _OF_VALUE)}" if not is_absent(value) else ""
+        number = numbers[column.name][row]
+        value = bool(number) if column.type == TRUTH else f"{number:.4g}"
+        return "" if np.isnan(number) else f"{column.name} {value}"
 
     sentence = int(np.argmax(lists.sizes > 1))
-    rows = range(len(lists.features))[lists.rows(sentence)][:_EXAMPLES]
-    return tuple(
-        Example(
-            lists.ids[sentence],
-            _shorten(lists.text(row), _OF_TEXT),
-            {column.name: show(column, row) for column in columns},
-        )
-        for row in rows
-    )
+    for row in range(len(lists.features))[lists.rows(sentence)][:_EXAMPLES]:
+        shown = list(filter(None, (show(column, row) for column in columns)))
+        shown = [*shown[:_SHOWN], "…"] if len(shown) > _SHOWN else shown
+        text = f'list {lists.ids[sentence]}: "{_shorten(lists.text(row), _OF_TEXT)}"'
+        yield f"example: {text}" + (f" ({', '.join(shown)})" if shown else "")
 
 
 def _shorten(text: str, length: int) -> str:

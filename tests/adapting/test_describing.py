@@ -6,6 +6,7 @@ The calls of `adapt` run as they are printed.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -48,7 +49,7 @@ def test_counts() -> None:
     known = lists(mqm=MQM, system=list("ABABAA")).with_sources(["u", "v", "w"])
     found = bpa.describe(known, "mqm")
     assert (found.sentences, found.candidates, found.sizes) == (3, 6, (1, 2.0, 3))
-    assert found.facts == (
+    assert found.facts[3:] == (
         *("sources for 3 of 3 lists", "a reference for 0 of 3 lists"),
         "3 ids between the first and the last without a list",
         "1 candidate with the text of another of the list",
@@ -129,8 +130,7 @@ def test_json_has_everything() -> None:
     expected = {"name": "mqm", "kind": "gain", "type": "number", "within": 0.0, "missing": 6}
     unknown = ("minimum", "median", "maximum", "different")
     assert plain["columns"][2] == expected | dict.fromkeys(unknown)
-    values = {"logprob": -2.0, "comet": 4.0, "mqm": None}
-    assert plain["examples"][0] == {"id": 0, "text": "a cat", "values": values}
+    assert plain["facts"][0] == 'example: list 0: "a cat" (logprob -2, comet 4)'
     assert plain["command"] == ""
     plain = bpa.describe(lists(mqm=MQM), "mqm").as_dict()
     assert plain["command"] == "bpa.adapt(lists, gain='mqm')"
@@ -140,12 +140,10 @@ def test_examples_are_lines_of_the_first_list_with_several_candidates() -> None:
     texts = [["alone"], ["x\ny" * 100, "", "b", "c"]]
     nbest = from_lists(texts, [[[]], [[]] * 4], [])
     nbest = nbest.with_extras(ok=[True, None, False, True, True], spans=[[1]] * 5)
-    described = bpa.describe(nbest)
-    first, second, third = described.examples
-    assert (first.id, second.text, third.text) == (1, "", "b")
-    assert (first.text[:4], first.text[-1], len(first.text)) == ("x\\ny", "…", 60)
-    assert first.values == {"ok": None, "spans": "[1]"}
-    assert '- example: list 1: "b" (ok True, spans [1])' in str(described)
+    first, second, third, *_ = bpa.describe(nbest).facts
+    assert re.fullmatch(r'example: list 1: "x\\ny.{55}…" .spans .1..', first)
+    assert second == 'example: list 1: "" (ok False, spans [1])'
+    assert third == 'example: list 1: "b" (ok True, spans [1])'
 
 
 @pytest.mark.parametrize(
