@@ -13,6 +13,7 @@ from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.samplers.proposals import (
     AnyProposal,
+    Proposals,
     can_be_fitted,
     draw_proposals,
     fit_moments,
@@ -64,7 +65,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         proposal = make_pilot_proposal(target, self.degrees_of_freedom)
         # Parameters of a likelihood, such as slip rates, have tails that moments do not describe.
-        fittable = can_be_fitted(target) and set(target.start) == {WEIGHTS}
+        fittable, pilot = can_be_fitted(target) and set(target.start) == {WEIGHTS}, None
         if self.warmup and fittable:
             pilot = draw_proposals(target, proposal, (self.chains, self.warmup), stream=1)
             if not measure_mixture(proposal, pilot) >= _FITS:
@@ -74,10 +75,14 @@ class IndependenceMetropolis(Sampler, frozen=True):
                     mode = fitted.mode._replace(covariance=covariance)
                     wider = replace(fitted, mode=mode, degrees_of_freedom=_DEGREES)
                     return self.sample_by(target, wider, _THINNING)
-        return self.sample_by(target, proposal)
+        return self.sample_by(target, proposal, pilot=pilot)
 
     def sample_by(
-        self, target: Target, proposal: AnyProposal, thinning: int | None = None
+        self,
+        target: Target,
+        proposal: AnyProposal,
+        thinning: int | None = None,
+        pilot: Proposals | None = None,
     ) -> Sampled:
         """Draw from the posterior with proposals of a given distribution.
 
@@ -85,15 +90,16 @@ class IndependenceMetropolis(Sampler, frozen=True):
             target: the posterior.
             proposal: with half of the draws from each component; the warm-up tunes their shares.
             thinning: steps for each kept draw; None is that of the proposal.
+            pilot: the proposals of the warm-up, if they are drawn already.
         """
         target.progress(0, 1, "proposals")
         rng = np.random.default_rng([target.seed, 1])
         thinning = thinning or proposal.thinning
         mode, chain = proposal.find_mode(target), np.arange(self.chains)
-        pilot, last = None, None
-        warmup: Sites = {}
+        last, warmup = None, Sites()
         if self.warmup:
-            pilot = draw_proposals(target, proposal, (self.chains, self.warmup), stream=1)
+            if pilot is None:
+                pilot = draw_proposals(target, proposal, (self.chains, self.warmup), stream=1)
             index = chain[:, None], accept(pilot.log_weight, rng)[0]
             warmup = {name: np.asarray(value)[index] for name, value in pilot.z.items()}
             last = pilot.position[index][:, -1]
