@@ -53,8 +53,9 @@ _STATISTICS = {
     "nom_step_size": "step_size_nom",
     ".log_weight": LOG_WEIGHT,
 }
-#: A column of ArviZ's `to_dataframe()`: the group and the name, and labels of the cell.
-_OF_GROUP = re.compile(r"\('(\w+)', '([^']+)'.*\)")
+#: A column of ArviZ's `to_dataframe()`: the group, if there are several, the name, and labels of
+#: the cell.
+_OF_GROUP = re.compile(r"\((?:'(\w+)', )?'([^']+)'.*\)")
 #: Methods of CmdStan whose draws are independent. The first draw of `variational` is the mean.
 _INDEPENDENT = ("laplace", "pathfinder", "variational")
 _REMEDY = (
@@ -184,11 +185,13 @@ def split_statistics(arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
     >>> split_statistics({"mu": 1, "divergent__": 2, "('posterior', 'theta[0]', 0)": 3})
     {'posterior': {'mu': 1, 'theta[0]': 3}, 'sample_stats': {'diverging': 2}}
+    >>> split_statistics({"('theta[0]', 'A')": 1})["posterior"]
+    {'theta[0]': 1}
     """
     groups: dict[str, dict[str, Any]] = {"posterior": {}, "sample_stats": {}}
     for name, values in arrays.items():
         if parts := _OF_GROUP.fullmatch(name):
-            groups.get(parts[1], {}).setdefault(parts[2], values)
+            groups.get(parts[1] or "posterior", {}).setdefault(parts[2], values)
         elif name in _STATISTICS or name.endswith("__"):
             groups["sample_stats"].setdefault(_STATISTICS.get(name, name), values)
         else:
