@@ -228,8 +228,9 @@ class Schema:
         kind = "text of a candidate"
         if block.parent is None:
             kind, column = "text of a row", self.options.names.names.get(TEXT, TEXT)
-        refuse(kind, texts, error, column)
-        if not self._typed:
+        if set(map(type, texts)) - {str} or "\0" in "".join(texts):
+            refuse(kind, texts, error, column)
+        if not self._typed and any(text.startswith(("[", "{", " ")) for text in texts):
             refuse("cell", texts, error, column)
 
     def _is_feature(self, name: str, values: Any) -> bool:

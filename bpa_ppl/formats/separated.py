@@ -28,7 +28,7 @@ from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, find_answer_fields
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import InputFile, count_lines, decode
-from bpa_ppl.formats.values import format_numbers, format_shortest, read_csv_columns
+from bpa_ppl.formats.values import format_numbers, format_shortest, read_csv_columns, to_numpy
 from bpa_ppl.formats.writing import are_texts, expand_sentence_columns, select_writable
 from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.lists.nbest import NBest
@@ -194,14 +194,19 @@ def _read_tables(
     header = _header_cells(first, separator, quoted=quoted)
     if any(header):
         _check_header(header, 1, options)
-        rest, line = next(blocks).partition(b"\n")[2], 2
+        rest, line, begun = next(blocks).partition(b"\n")[2], 2, b""
         for data in chain([rest], blocks):
-            table = _read_usual(data, first, header, separator, quoted=quoted) if data else None
-            if table is None:
-                blocks = chain([data], blocks)
+            data = begun + data
+            begun = data if quoted and data.count(b'"') % 2 and len(data) < _LONGEST else b""
+            if begun or not data:
+                continue
+            usual = _read_usual(data, first, header, separator, quoted=quoted)
+            if usual is None:
+                begun = data
                 break
-            yield table, line + np.arange(len(table))
-            line, is_empty = line + len(table), False
+            yield usual[0], line + usual[1]
+            line, is_empty = line + count_lines(data), False
+        blocks = chain([begun] if begun else [], blocks)
     lines = chain.from_iterable(_open_blocks(blocks, options.origin, line))
     rows = read_cells(lines, separator, options, quoted=quoted, line=line)
     if not any(header):
@@ -238,27 +243,26 @@ def _read_tables(
 
 def _read_usual(
     data: bytes, first: bytes, header: list[str], separator: str, *, quoted: bool
-) -> pa.Table | None:
-    """Return the rows of a block, read by PyArrow; None if one needs `read_cells`.
+) -> tuple[pa.Table, Int64] | None:
+    """Return the rows of a block, read by PyArrow, and their lines; None if one is unusual.
 
     Quotation marks are usual around cells, and doubled inside these: every second one begins a
     cell, or is the second of two; the others end a cell, or are the first of two.
     """
     import pyarrow as pa
+    from pyarrow import compute
 
     codes = np.frombuffer(b"\n" + data, np.uint8)
     marks = np.flatnonzero(codes == ord('"')) if quoted else np.zeros(0, np.int64)
     edges = list(f'"\n{separator}'.encode())
     before, after = codes[marks[::2] - 1], codes[marks[1::2] + 1]
     is_usual = np.isin(before, edges).all() and np.isin(after, [*edges, ord("\r")]).all()
-    odd_lines = (b"", first, separator.encode() * (len(header) - 1))
     if (
         not is_usual
         or len(marks) % 2
         or (b'""' in data and not quoted)
-        or b'\n""' in b"\n" + data
         or data.count(b"\r") != data.count(b"\r\n")
-        or any(b"\n" + line + b"\n" in b"\n" + data for line in odd_lines)
+        or b"\n" + first + b"\n" in b"\n" + data
     ):
         return None
     try:
@@ -266,8 +270,14 @@ def _read_usual(
         columns = read_csv_columns(data, named, separator, quoted=quoted)
     except pa.ArrowInvalid:
         return None
+    breaks = np.zeros(len(columns[0]), np.int64)  # inside the cells of each row
+    if len(breaks) != count_lines(data):
+        breaks = np.sum([to_numpy(compute.count_substring(of, "\n")) for of in columns], 0)
+    lengths = np.sum([to_numpy(compute.binary_length(column)) for column in columns], 0)
+    if len(breaks) + breaks.sum() != count_lines(data) or not lengths.all():
+        return None
     table = pa.table(dict(zip(header, columns, strict=True)))
-    return table if len(table) == count_lines(data) else None
+    return table, np.arange(len(breaks)) + np.cumsum(breaks) - breaks
 
 
 def _open_blocks(blocks: Iterable[bytes], origin: str, line: int) -> Iterator[io.StringIO]:
