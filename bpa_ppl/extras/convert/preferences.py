@@ -155,7 +155,8 @@ def kto(records: Iterable[Any]) -> Lists:
             record.refuse(what, "a prompt or a completion has no turns")
         start = {"id": len(lists), "source": source, "candidates": []}
         of_list = lists.setdefault(msgspec.json.encode(prompt), start)
-        others = {name: value for name, value in record.value.items() if name not in _KTO}
+        others = keep_others(record, "id", *_KTO)
+        others |= {"id": record.value["id"]} if record.has("id") else {}
         of_list["candidates"].append({**others, "text": text, "label": label})
     return list(lists.values())
 

@@ -121,13 +121,15 @@ def test_rows_of_kto(form: Callable[..., Any]) -> None:
         {"prompt": form(prompt), "completion": form("", text), "label": label}
         for prompt, text, label in answers
     ]
+    rows[1] |= {"id": "k7", "reward": 0.5, "source": "web"}
+    others = {"id": "k7", "reward": 0.5, "record.source": "web"}
     assert kto(rows) == [
         {
             "id": 0,
             "source": "q",
             "candidates": [{"text": "a", "label": True}, {"text": "c", "label": False}],
         },
-        {"id": 1, "source": "r", "candidates": [{"text": "b", "label": True}]},
+        {"id": 1, "source": "r", "candidates": [{**others, "text": "b", "label": True}]},
     ]
 
 
