@@ -74,7 +74,9 @@ def describe_singles(lists: NBest) -> str:
     texts = {
         name: len(set(values))
         for name, values in columns.items()
-        if len(values) and all(isinstance(value, str) for value in values)
+        if len(values)
+        and all(isinstance(value, str) for value in values)
+        and (name not in lists.extras or read_extra(lists, name) is None)
     }
     answers = {name for name, different in texts.items() if 2 * different > len(lists)}
     groups: dict[tuple[str, str], list[str]] = {}

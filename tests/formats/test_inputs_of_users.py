@@ -562,6 +562,7 @@ def test_what_is_said_of_lists_of_other_tools() -> None:
     (warning,) = describe(table).warnings
     assert "every list has one candidate" in warning
     assert "inputs.example.question (3 different)" in warning
+    assert "judge.score" not in warning
     systems = read_nbest(FIELD / "4" / "wide.csv", format="csv:id=seg_id,text=hyp.A")
     (warning,) = describe(systems).warnings
     assert "pandas.wide_to_long(frame, ['hyp', 'esa'], i='ID', j='system', sep='.'" in warning
