@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import DataError, locate, missing_data
+from bpa_ppl.errors import DataError, locate, suggest_name
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.ids import SentenceIds
 from bpa_ppl.formats.references import SentenceLines
@@ -95,7 +95,7 @@ def build(
             remedy = f"no row in it can be used: {tables.rows_dropped[0]}"
         elif ids.empty:
             remedy = "no sentence in it has candidates: create the lists again"
-        raise missing_data("n-best list", remedy, options.origin)
+        raise DataError(f"no n-best list: {remedy}", options.origin, code="no-data")
     yield table
 
 
@@ -286,9 +286,8 @@ class _Tables:
             for name in roles.missing:  # by their own names, not by labels
                 if name not in (*present, *features):
                     there, of = self._describe(present), self.options.origin
-                    raise missing_data(
-                        "column", there, of, name=name, known=present, parameter="missing"
-                    )
+                    message = f"no column {name}{suggest_name(name, present)}: {there}"
+                    raise DataError(message, of, parameter="missing", code="missing-column")
         self._has_tables = True
         if totals is not None and np.isnan(totals).any():
             extras[TOTAL], totals = totals, None
@@ -434,8 +433,12 @@ def join_columns(
             next(o for o, part in zip(origins, parts, strict=True) if (part is None) is absent)
             for absent in (True, False)
         )
-        remedy = f"add it, as {having} has it, use without({name!r}), or concatenate with "
-        raise missing_data("column", f"{remedy}fill_missing=True", lacking, name=name)
+        raise DataError(
+            f"no column {name}: add it, as {having} has it, use without({name!r}), or concatenate "
+            "with fill_missing=True",
+            lacking,
+            code="missing-column",
+        )
     if any(isinstance(column, tuple) for column in parts):
         parts = [_without_numbers(column) for column in parts]
     arrays = [column for column in parts if isinstance(column, np.ndarray)]

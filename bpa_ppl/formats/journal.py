@@ -27,14 +27,7 @@ import msgspec
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import log_info
-from bpa_ppl.errors import (
-    DataError,
-    damaged,
-    missing_data,
-    name_lists,
-    quote,
-    wrong_value,
-)
+from bpa_ppl.errors import DataError, name_lists, quote, wrong_value
 from bpa_ppl.formats.block import PREFERENCES, TIES
 from bpa_ppl.formats.streams import access_error
 from bpa_ppl.lists.nbest import NBest, content_hash
@@ -148,7 +141,7 @@ def _parse(content: bytes, path: str | Path) -> tuple[Journal, int]:
         except _MALFORMED:  # a part of an object never is one
             log_info(f"{path}:{len(lines) + 1}: the line is incomplete and left out")
     if not lines:
-        raise missing_data("judgement", "give a file of `bpa judge`", path)
+        raise DataError("no judgement: give a file of `bpa judge`", path, code="no-data")
     header: dict[str, Any] = {}
     judgements: dict[int, Judgement] = {}
     for number, line in enumerate(lines, 1):
@@ -168,8 +161,8 @@ def _parse(content: bytes, path: str | Path) -> tuple[Journal, int]:
                 judgement = msgspec.convert(record, Judgement)
                 judgements[number] = replace(judgement, rater=header.get("rater"))
         except (ValueError, *_MALFORMED) as error:
-            what, remedy = "a line of judgements", "correct it, or remove the line"
-            raise damaged(what, error, path, number, remedy=remedy, code="bad-line") from error
+            message = f"not a line of judgements ({error}): correct it, or remove the line"
+            raise DataError(message, path, number, code="bad-line") from error
     return Journal(header, judgements, len(lines), path), len(b"\n".join(lines))
 
 
@@ -271,7 +264,7 @@ def with_judgements(lists: NBest, journals: Iterable[Journal]) -> NBest:
                 ours_named = name_lists(lists.origin)
                 what = f"candidates {shown} of the list {quote(judgement.id)} in {ours_named}"
                 at = line if journal.path else None
-                raise missing_data(what, remedy, journal.path, at, code="mismatch")
+                raise DataError(f"no {what}: {remedy}", journal.path, at, code="mismatch")
             if judgement.chosen is not None:
                 name = TIES if judgement.chosen == 2 else PREFERENCES
                 pair = shown[::-1] if judgement.chosen == 1 else shown

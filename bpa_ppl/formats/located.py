@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
-from bpa_ppl.errors import MEMORY, DataError, bad_value, missing_data
+from bpa_ppl.errors import MEMORY, DataError, bad_value
 from bpa_ppl.formats.streams import decode
 from bpa_ppl.formats.values import abbreviate, parse_json
 
@@ -156,7 +156,7 @@ def iter_records(records: Iterable[Any]) -> Iterator[LocatedRecord]:
         record = one if isinstance(one, LocatedRecord) else LocatedRecord(one, MEMORY, number)
         yield record
     if record is None:
-        raise missing_data("record", "give at least one", parameter="records")
+        raise DataError("no record: give at least one", parameter="records", code="no-data")
 
 
 def iter_json(

@@ -28,16 +28,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, are_finite
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import (
-    DataError,
-    UsageError,
-    bad_value,
-    duplicate,
-    list_names,
-    locate,
-    missing_data,
-    quote,
-)
+from bpa_ppl.errors import DataError, UsageError, bad_value, list_names, locate, quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import InputFile, decode
@@ -197,8 +188,8 @@ def _write_lines(
         DataError: if there is no feature, or a text would not read back.
     """
     if not labels:
-        origin, code = lists.origin, "not-supported"
-        raise missing_data("feature", "write jsonl", origin, needed_by="this format", code=code)
+        message = "no feature, which this format needs: write jsonl"
+        raise DataError(message, lists.origin, code="not-supported")
     require_plain_texts(lists, blanks=False)
     warn_about_ids(lists)
     for sentence, identifier in enumerate(lists.sentence_ids):
@@ -259,7 +250,8 @@ def _moses_labels(lists: NBest) -> list[str]:
     if renamed == labels:
         return labels
     if find_repeated(filter(None, renamed)):
-        raise duplicate("features of one name if `_` becomes `.`, as Moses needs", lists.origin)
+        message = "two features of one name if `_` becomes `.`, as Moses needs: rename one"
+        raise DataError(message, lists.origin, code="duplicate")
     names = list_names(sorted({label.strip("= ") for label in labels if "_" in label}))
     warn_user(
         f"{locate(lists.origin)}`_` written as `.` in {names}, because Moses takes a name "

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64
-from bpa_ppl.errors import DataError, damaged
+from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import CANDIDATES, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.records import read_rows
@@ -103,5 +103,5 @@ def parquet_errors(origin: str) -> Iterator[None]:
         raise DataError(error.message, origin, error.line, code=error.code) from error
     except (pa.ArrowException, OSError, ValueError) as error:  # of text that is not UTF-8, too
         reason = str(error).splitlines()[0]
-        remedy = "download or create it again"
-        raise damaged("a valid Parquet file", reason, origin, remedy=remedy) from error
+        message = f"not a valid Parquet file ({reason}): download or create it again"
+        raise DataError(message, origin, code="damaged") from error

@@ -18,17 +18,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.components import CountOrNone
-from bpa_ppl.errors import (
-    DataError,
-    UsageError,
-    damaged,
-    duplicate,
-    locate,
-    mismatch,
-    needs,
-    not_supported,
-    quote,
-)
+from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import (
@@ -73,9 +63,12 @@ class Plain(NBestFormat, frozen=True):
         ([0, 0, 1, 1], ['a cat', 'the cat', 'hello', 'hi'])
         """
         if not self.list_size:
-            what, remedy = "the number of candidates of each sentence", "plain:list_size=50"
-            code = "missing-setting"
-            raise needs("the format plain", what, "list_size", remedy=remedy, code=code)
+            raise UsageError(
+                "the format plain needs the number of candidates of each sentence: "
+                "plain:list_size=50",
+                parameter="list_size",
+                code="missing-setting",
+            )
         scores = _read_columns(self._files(), options)
         count = 0
         for block in file.chunks():
@@ -153,7 +146,7 @@ class Plain(NBestFormat, frozen=True):
         elif len(lists) and lists.text(0).startswith("\ufeff"):
             problem = "the first text begins with a byte-order mark, which is not read"
         if problem:
-            raise not_supported(problem, remedy, origin=lists.origin)
+            raise DataError(f"{problem}: {remedy}", lists.origin, code="not-supported")
         require_plain_texts(lists, tabs=False)
         warn_about_ids(lists)
         if len(lists) and (first := int(lists.sentence_ids[0])):
@@ -179,7 +172,7 @@ def _read_columns(paths: list[str], options: ReadOptions) -> _Columns:
         names, table = _read_scores(options._replace(origin=path))
         for name, values in zip(names or expand(stem, table.shape[1]), table.T, strict=True):
             if name in columns:
-                raise duplicate(f"columns of scores {name}", path)
+                raise DataError(f"two columns of scores {name}: rename one", path, code="duplicate")
             columns[name] = path, values
     return columns
 
@@ -208,11 +201,12 @@ def _read_array(path: str) -> npt.NDArray[Any]:
         raise access_error(path, error, "read") from error
     except Exception as error:  # the header is parsed as Python, with all errors of Python's parser
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise damaged("a NumPy array", reason, path) from error
+        message = f"not a NumPy array ({reason}): create it again"
+        raise DataError(message, path, code="damaged") from error
     numeric = isinstance(array, np.ndarray) and array.dtype.kind in "fiu"
     if not numeric or array.ndim not in (1, 2):
-        what = "an array of numbers of shape (lines,) or (lines, columns)"
-        raise damaged(what, None, path, code="bad-number")
+        message = "not an array of numbers of shape (lines,) or (lines, columns): create it again"
+        raise DataError(message, path, code="bad-number")
     return array[:, np.newaxis] if array.ndim == 1 else array
 
 
@@ -242,6 +236,9 @@ def _check_lengths(scores: _Columns, count: int, origin: str, more: str = "") ->
     """Raise unless there are as many scores as lines, or if there may be more lines, at least."""
     for path, values in scores.values():
         if len(values) < count or (len(values) > count and not more):
-            found, lines = f"{len(values)} scores", f"{origin} has {count} lines{more}"
-            remedy = "give those of the same lists"
-            raise mismatch(found, lines, path, remedy=remedy, code="wrong-length")
+            raise DataError(
+                f"{len(values)} scores, but {origin} has {count} lines{more}: give those of the "
+                "same lists",
+                path,
+                code="wrong-length",
+            )

@@ -22,7 +22,7 @@ from bpa_ppl._runtime.arrays import (
     to_plain_members,
     to_plain_values,
 )
-from bpa_ppl.errors import DataError, locate, needs, quote
+from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -119,7 +119,7 @@ def _to_records(records: Any) -> list[Any]:
     else:
         rows = _members(records, "records must be dictionaries, columns by name or a data frame")
     if not rows:
-        raise needs("reading", "at least one record", "records", code="no-data")
+        raise UsageError("reading needs at least one record", parameter="records", code="no-data")
     try:
         return list(map(to_plain_values, rows))
     except RecursionError as error:

@@ -14,14 +14,7 @@ from typing import Any, NamedTuple
 
 from bpa_ppl._runtime.arrays import to_members, to_texts
 from bpa_ppl._runtime.messages import format_count, log_info
-from bpa_ppl.errors import (
-    DataError,
-    UsageError,
-    mismatch,
-    missing_data,
-    needs,
-    quote,
-)
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE, ReadOptions
 from bpa_ppl.formats.ids import SentenceIds
 from bpa_ppl.formats.separated import read_cells
@@ -245,17 +238,20 @@ def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]
 def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any, tuple[str, ...]]:
     """Return the references of each sentence, or by id if the files have ids."""
     if not paths:
-        raise needs("reading references", "at least one file", "paths", code="no-data")
+        message = "reading references needs at least one file"
+        raise UsageError(message, parameter="paths", code="no-data")
     with_ids = [path for path in paths if file_suffix(path) in (*_SEPARATORS, ".jsonl")]
     if with_ids and len(with_ids) < len(paths):
         path = next(path for path in paths if path not in with_ids)
-        other = f"{origin_name(with_ids[0])} has ids"
-        remedy = "give files of one kind"
-        raise mismatch("lines without ids", other, origin_name(path), remedy=remedy)
+        raise DataError(
+            f"lines without ids, but {origin_name(with_ids[0])} has ids: give files of one kind",
+            origin_name(path),
+            code="mismatch",
+        )
     files = [(origin_name(path), read_lines(path)) for path in paths]
     for origin, lines in files:
         if not lines:
-            raise missing_data("line", "give the references", origin)
+            raise DataError("no line: give the references", origin, code="no-data")
     if with_ids:
         by_id: dict[Any, tuple[str, ...]] = {}
         for path, (origin, lines) in zip(paths, files, strict=True):

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from bpa_ppl._runtime.arrays import is_number
-from bpa_ppl.errors import missing_data, wrong_type
+from bpa_ppl.errors import DataError, suggest_name, wrong_type
 from bpa_ppl.lists.labels import matches, with_labels
 
 #: The pattern of all columns of numbers that have no other role.
@@ -174,9 +174,8 @@ def require_columns(
         fits = pattern in known or any(fnmatchcase(name, pattern) for name in columns)
         if not fits:
             there = describe(columns)
-            raise missing_data(
-                "column", there, origin, name=pattern, known=columns, parameter=parameter
-            )
+            message = f"no column {pattern}{suggest_name(pattern, columns)}: {there}"
+            raise DataError(message, origin, parameter=parameter, code="missing-column")
 
 
 def make_roles(

@@ -29,7 +29,7 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
-from bpa_ppl.errors import DataError, UsageError, missing_data, needs, quote, wrong_type
+from bpa_ppl.errors import DataError, UsageError, quote, wrong_type
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
 from bpa_ppl.lists.nbest import DROP, NBest
 
@@ -66,7 +66,7 @@ def build_block(texts: Any, logprobs: Any) -> Block:
     lists = [to_texts(group, "texts", "sample") for group in to_members(texts, "texts")]
     sizes = list(map(len, lists))
     if not sum(sizes):
-        raise needs("a list", "at least one text", "texts", code="no-data")
+        raise UsageError("a list needs at least one text", parameter="texts", code="no-data")
     tokens = [()] * sum(sizes) if logprobs is None else flatten(logprobs, sizes, "logprobs")
     samples = Samples(NBest.origin, "error")
     for number in range(len(lists)):
@@ -188,7 +188,8 @@ class Samples:
         self._report()
         file = self._file
         if not self._answers:
-            raise missing_data("answer that can be a candidate", "repeat the requests", file)
+            message = "no answer that can be a candidate: repeat the requests"
+            raise DataError(message, file, code="no-data")
         order = np.argsort(ids, kind="stable")
         place = np.argsort(order)  # of each prompt in this order
         prompts, texts, numbers, models = zip(*self._answers, strict=True)

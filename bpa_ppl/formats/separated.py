@@ -21,7 +21,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import not_supported, quote
+from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, find_answer_fields
@@ -106,8 +106,8 @@ class Csv(TableFormat, frozen=True):
                 file.writelines(self.separators[0].join(map(self._cell, of)) + "\n" for of in lines)
             except ValueError as error:
                 remedy = "write jsonl" if self.quoted else "write csv or jsonl"
-                problem = f"sentence {first} has {error}"
-                raise not_supported(problem, remedy, origin=lists.origin) from error
+                message = f"sentence {first} has {error}: {remedy}"
+                raise DataError(message, lists.origin, code="not-supported") from error
             lines = []
 
     def _cell(self, text: str) -> str:

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import UsageError, mismatch, quote
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import CANDIDATES, ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat, iter_record_blocks
 from bpa_ppl.formats.streams import InputFile, read_chunks, strip_compression, text_lines
@@ -189,8 +189,12 @@ def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]
     ranks = sorted(int(of[1]) for path in part.iterdir() if (of := _FOLDER.fullmatch(path.name)))
     absent = min(set(range(1, len(ranks) + 2)).difference(ranks))
     if absent < ranks[-1]:
-        found, lacks = f"there is {_RANK.format(ranks[-1])}", f"no {_RANK.format(absent)}"
-        raise mismatch(found, lacks, str(part), remedy="give whole results")
+        raise DataError(
+            f"there is {_RANK.format(ranks[-1])}, but no {_RANK.format(absent)}: give whole "
+            "results",
+            str(part),
+            code="mismatch",
+        )
     folders = [part / _RANK.format(rank) for rank in ranks]
     present = [name for name in (_SCORE, _TOKEN) if any((of / name).is_file() for of in folders)]
     records: dict[str, tuple[int, dict[str, Any]]] = {}

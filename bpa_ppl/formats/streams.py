@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, Any, TextIO, TypeAlias
 
-from bpa_ppl.errors import BpaError, DataError, damaged, mismatch, missing_data, wrong_type
+from bpa_ppl.errors import BpaError, DataError, wrong_type
 
 #: How a user names a file; `-` is the standard input or output.
 AnyPath = str | Path
@@ -153,7 +153,7 @@ class InputFile:
             self._begun.append(chunk)
         beginning = b"".join(self._begun)
         if not beginning:
-            raise missing_data("line", "create the file again", self.origin)
+            raise DataError("no line: create the file again", self.origin, code="no-data")
         return beginning.partition(b"\n")[0]
 
     def chunks(self, size: int | None = None) -> Iterator[bytes]:
@@ -624,8 +624,8 @@ def _read(source: Any, gib: float) -> Iterator[bytes]:
                 if isinstance(error, OSError) and error.errno is not None:
                     raise  # of the system
                 kind, origin = _COMPRESSED[suffix][1], origin_name(source)
-                remedy = "download or create the file again"
-                raise damaged(f"valid {kind} data", error, origin, remedy=remedy) from error
+                message = f"not valid {kind} data ({error}): download or create the file again"
+                raise DataError(message, origin, code="damaged") from error
     except BpaError:
         raise
     except (OSError, ValueError) as error:  # ValueError: no file can have this name
@@ -672,9 +672,8 @@ def require_parallel(counts: Sequence[int], origins: Sequence[str]) -> None:
     """
     for count, origin in zip(counts, origins, strict=True):
         if count != counts[0]:
-            first, remedy = f"{origins[0]} has {counts[0]:,}", "give parallel files"
-            lines = f"{count:,} lines"
-            raise mismatch(lines, first, origin, remedy=remedy, code="wrong-length")
+            message = f"{count:,} lines, but {origins[0]} has {counts[0]:,}: give parallel files"
+            raise DataError(message, origin, code="wrong-length")
 
 
 def access_error(path: AnyInput, error: OSError | ValueError, done: str) -> DataError:

@@ -8,14 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TextIO
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.errors import (
-    DataError,
-    conflict,
-    duplicate,
-    missing_data,
-    quote,
-    unknown_name,
-)
+from bpa_ppl.errors import DataError, UsageError, quote, unknown_name
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.streams import (
     AnyInput,
@@ -62,12 +55,12 @@ def read_weights(path: AnyInput, format: str | WeightFormat = AUTO) -> Weights:
     text, origin = read_text(path), origin_name(path)
     pairs = (reader or _detect(text)).parse(text, origin)
     if not pairs:
-        raise missing_data("weight", "write `Name0= value …` lines", origin)
+        raise DataError("no weight: write `Name0= value …` lines", origin, code="no-data")
     names, values = zip(*pairs, strict=True)
     if not any(names):
         return unnamed_weights(values, origin)
     for name in find_repeated(names):
-        raise duplicate(f"weights of {name}", origin, remedy="remove one")
+        raise DataError(f"two weights of {name}: remove one", origin, code="duplicate")
     return Weights(pairs, origin)
 
 
@@ -103,8 +96,8 @@ def write_weights(
     if template is not None:
         if not isinstance(chosen, MosesIni):
             name = WEIGHT_FORMATS.name_of(chosen)
-            reason = f"a template is a moses.ini, not {name}"
-            raise conflict(reason, "the format", "template", code="not-supported")
+            message = f"a template is a moses.ini, not {name}: leave out the format"
+            raise UsageError(message, parameter="template", code="not-supported")
         text = chosen.update_template(read_text(template), weights, origin_name(template))
     with atomic_writer(path) as file:
         if template is None:
@@ -268,8 +261,8 @@ class MosesIni(WeightFormat, frozen=True):
         """
         lines = [(number, line) for number, line, weighs in _lines(text) if weighs]
         if not lines:
-            remedy = "give the moses.ini that the lists were decoded with"
-            raise missing_data("[weight] section", remedy, origin)
+            message = "no [weight] section: give the moses.ini that the lists were decoded with"
+            raise DataError(message, origin, code="no-data")
         return parse_lines(lines, origin)
 
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
@@ -301,11 +294,8 @@ class MosesIni(WeightFormat, frozen=True):
         template_names = {name for name, _ in self.parse(template, origin)}
         missing = [name for name in weights if name not in template_names]
         if missing:
-            what, remedy = (
-                f"weight of {', '.join(missing)} to update",
-                "add it to the [weight] section",
-            )
-            raise missing_data(what, remedy, origin, code="missing-weight")
+            message = f"no weight of {', '.join(missing)} to update: add it to the [weight] section"
+            raise DataError(message, origin, code="missing-weight")
         return "\n".join(
             _replace_in_line(line, weights, origin, number) if weighs else line
             for number, line, weighs in _lines(template)

@@ -12,15 +12,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import (
-    DataError,
-    duplicate,
-    list_names,
-    locate,
-    not_supported,
-    quote,
-    unknown_name,
-)
+from bpa_ppl.errors import DataError, list_names, locate, quote, unknown_name
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -80,8 +72,12 @@ def write_nbest(
     """
     writer = _format_for(path) if format == AUTO else resolve_format(format)
     if twice := find_repeated(lists.ids):
-        remedy = "give them other ids, as concatenate([lists], renumber=True) does"
-        raise duplicate(f"lists of sentence {quote(twice[0])}", lists.origin, remedy=remedy)
+        raise DataError(
+            f"two lists of sentence {quote(twice[0])}: give them other ids, as "
+            "concatenate([lists], renumber=True) does",
+            lists.origin,
+            code="duplicate",
+        )
     if weights is not None:
         scores = lists.scores(match(weights, lists).values)
         lists = replace(lists, totals=scores, totals_normalised=False)
@@ -158,8 +154,8 @@ def select_writable(
         if fits_sentence(values) and not (name == ID and printed)
     }
     if "" in lists.ids:
-        problem = "the id of a list is an empty text, which no file has"
-        raise not_supported(problem, "give it another one", origin=lists.origin)
+        message = "the id of a list is an empty text, which no file has: give it another one"
+        raise DataError(message, lists.origin, code="not-supported")
     if printed and (numbers_of_ids := _find_numbers(lists, typed)) is not None:
         of_sentences[ID_NUMBER] = tuple(numbers_of_ids)
     features = {n: lists.features[:, k] for k, n in enumerate(lists.feature_names)}
@@ -228,8 +224,11 @@ def require_plain_texts(lists: NBest, *, blanks: bool = True, tabs: bool = True)
             problem = "a blank at its beginning or end"
         rows = np.flatnonzero(lists.string_index == place if problem else [])
         if len(rows):
-            problem = f"the text of {describe_candidate(lists, int(rows[0]))} has {problem}"
-            raise not_supported(problem, "write jsonl", origin=lists.origin)
+            raise DataError(
+                f"the text of {describe_candidate(lists, int(rows[0]))} has {problem}: write jsonl",
+                lists.origin,
+                code="not-supported",
+            )
 
 
 def warn_about_ids(lists: NBest) -> None:
@@ -303,8 +302,8 @@ def expand_sentence_columns(
         named[REFERENCES] = [list(texts) for texts in lists.references]
     elif lists.references is not None:
         if not as_lists and "" in chain.from_iterable(lists.references):
-            problem = "a reference is empty, which reads back as no reference"
-            raise not_supported(problem, "write jsonl", origin=lists.origin)
+            message = "a reference is empty, which reads back as no reference: write jsonl"
+            raise DataError(message, lists.origin, code="not-supported")
         names = expand(REFERENCE, max(counts, default=0))
         named |= zip(names, zip_longest(*lists.references, fillvalue=""), strict=True)
     return named | {OF_SENTENCE + name: of for name, of in columns.sentence_extras.items()}

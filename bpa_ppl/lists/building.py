@@ -20,12 +20,10 @@ from bpa_ppl._runtime.arrays import (
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import (
     DataError,
+    UsageError,
     list_names,
     locate,
-    mismatch,
-    missing_data,
     name_lists,
-    needs,
     quote,
     wrong_shape,
     wrong_value,
@@ -158,11 +156,8 @@ def from_arrays(
     if not counts.ndim:
         counts = np.full(len(texts) // max(int(counts), 1), counts)
     if counts.sum() != len(texts):
-        found, texts_of = (
-            f"the sum of sizes is {counts.sum()}",
-            f"there are {len(texts)} candidates",
-        )
-        raise mismatch(found, texts_of, parameter="sizes", code="wrong-length")
+        message = f"the sum of sizes is {counts.sum()}, but there are {len(texts)} candidates"
+        raise DataError(message, parameter="sizes", code="wrong-length")
     strings, index = intern(texts)
     numbers = np.arange(len(counts))
     if sentence_ids is not None:
@@ -319,7 +314,8 @@ def concatenate(
     """
     tables = list(parts)
     if not tables:
-        raise needs("concatenating", "at least one table", "parts", code="no-data")
+        message = "concatenating needs at least one table"
+        raise UsageError(message, parameter="parts", code="no-data")
     if fill_missing:
         tables = _align_columns(tables)
     # A column that is missing for some candidates of one table is not a feature of the others.
@@ -374,8 +370,8 @@ def _align_columns(tables: Sequence[NBest]) -> list[NBest]:
     common = set.intersection(*names)
     if not common and all(names):
         origins = ", ".join(dict.fromkeys(name_lists(table.origin) for table in tables))
-        what, remedy = f"feature in common of {origins}", "give files of the same features"
-        raise missing_data(what, remedy, code="mismatch")
+        message = f"no feature in common of {origins}: give files of the same features"
+        raise DataError(message, code="mismatch")
     extended = []
     lacks = {name for name in CAN_LACK for one in tables if getattr(one, name) is None}
     for table in tables:

@@ -18,7 +18,7 @@ from bpa_ppl._runtime.arrays import (
     is_missing,
     read_number,
 )
-from bpa_ppl.errors import DataError, bad_value, missing_data
+from bpa_ppl.errors import DataError, bad_value, suggest_name
 from bpa_ppl.lists.nbest import NBest, describe_candidate, find_feature
 
 _LISTED = 20  # columns in a message
@@ -152,9 +152,8 @@ def read_column(lists: NBest, name: str) -> Float64:
         return feature.copy()
     if name not in lists.extras:
         present = (*lists.feature_names, *lists.extras)
-        raise missing_data(
-            "column", describe_numbers(lists), lists.origin, name=name, known=present
-        )
+        message = f"no column {name}{suggest_name(name, present)}: {describe_numbers(lists)}"
+        raise DataError(message, lists.origin, code="missing-column")
     values = read_extra(lists, name, truths=True)
     if values is not None and not (np.abs(values) > LARGEST).any():
         return values

@@ -38,11 +38,8 @@ from bpa_ppl.errors import (
     MEMORY,
     DataError,
     bad_value,
-    duplicate,
     escape_controls,
     list_names,
-    mismatch,
-    missing_data,
     wrong_shape,
     wrong_type,
     wrong_value,
@@ -330,7 +327,8 @@ class NBest:
             raise wrong_shape(name, table.shape, shape, self.origin, parameter=name)
         existing = set(self.feature_names)
         if repeats := [name for name in added if name in existing]:
-            raise duplicate(f"features {repeats[0]}", self.origin, parameter="names")
+            message = f"two features {repeats[0]}: rename one"
+            raise DataError(message, self.origin, parameter="names", code="duplicate")
         features = np.concatenate([self.features, table], axis=1)
         extended = _replace(self, features=features, feature_names=(*self.feature_names, *added))
         _check_values(extended)
@@ -376,8 +374,8 @@ class NBest:
         if isinstance(weights, Mapping):
             lacking = [name for name in self.feature_names if name not in weights]
             if lacking:
-                what, name = "weight for the feature", lacking[0]
-                raise missing_data(what, "add it", self.origin, name=name, parameter="weights")
+                message = f"no weight for the feature {lacking[0]}: add it"
+                raise DataError(message, self.origin, parameter="weights", code="missing-weight")
             weights = [weights[name] for name in self.feature_names]
         vector = to_floats(weights, "weights")
         if vector.shape != (shape := (len(self.feature_names),)):
@@ -746,7 +744,7 @@ def _check_shapes(lists: NBest) -> None:
         problem = "the columns of an n-best table disagree in shape"
         raise DataError(problem, lists.origin, code="wrong-length")
     for name in find_repeated(lists.feature_names):
-        raise duplicate(f"features {name}", lists.origin)
+        raise DataError(f"two features {name}: rename one", lists.origin, code="duplicate")
     names = [*lists.feature_names, *lists.extras, *lists.sentence_extras]
     if escape_controls("".join(names)) != "".join(names):
         name = next(escape_controls(name) for name in names if escape_controls(name) != name)
@@ -754,17 +752,17 @@ def _check_shapes(lists: NBest) -> None:
         raise DataError(problem, lists.origin, code="bad-name")
     if np.any(lists.sizes < 1):
         empty = lists.sentence_ids[int(np.argmax(lists.sizes < 1))]
-        what = f"candidate of sentence {empty}"
-        raise missing_data(what, "give each list at least one", lists.origin)
+        message = f"no candidate of sentence {empty}: give each list at least one"
+        raise DataError(message, lists.origin, code="no-data")
     counts, seen = {"candidate": rows, "sentence": sentences}, set[str]()
     for name, kind, column in _list_optional(lists):
         if name in seen:
-            raise duplicate(f"columns {name}", lists.origin, parameter=name)
+            message = f"two columns {name}: rename one"
+            raise DataError(message, lists.origin, parameter=name, code="duplicate")
         seen.add(name)
         if len(column) != counts[kind]:
-            found, others = f"{len(column)} values of {name}", format_count(counts[kind], kind)
-            code = "wrong-length"
-            raise mismatch(found, others, lists.origin, parameter=name, code=code)
+            message = f"{len(column)} values of {name}, but {format_count(counts[kind], kind)}"
+            raise DataError(message, lists.origin, parameter=name, code="wrong-length")
 
 
 def _check_values(lists: NBest) -> None:
