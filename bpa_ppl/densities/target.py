@@ -403,7 +403,8 @@ def require_lists(target: Target, needed_by: str) -> ListData:
         UsageError: if it is the posterior of another program.
     """
     if not target.has_lists:
-        message = f"{needed_by} needs canonical weights of lists: use the sampler nuts or rwm"
+        remedy = "use the sampler nuts or rwm"
+        message = f"{needed_by} needs canonical weights of n-best lists: {remedy}"
         raise UsageError(message, parameter="sampler", code="not-supported")
     data: ListData = target.data
     return data

@@ -11,6 +11,7 @@ import lzma
 import os
 import secrets
 import shutil
+import stat
 import sys
 import tempfile
 import zlib
@@ -43,6 +44,7 @@ _BINARY = {
     b"PK\x03\x04": "a workbook or another archive, not a file of text: save the table as CSV, in "
     "pandas with pandas.read_excel(PATH).to_csv('lists.csv', index=False)",
 }
+_MOST_LINKS = 40  # that lead to one file, as in Linux
 _PART = ".bpa-"  # begins the names of temporary files
 
 
@@ -409,18 +411,29 @@ def is_standard(path: AnyPath) -> bool:
 def resolve_output(path: AnyPath) -> Path:
     """Return the file that is created or replaced by writing to a path, without links.
 
+    The path is followed as the system does: there is nothing behind a folder that does not exist.
+
     Raises:
         OSError: if there is no such folder.
         ValueError: if no file can have this name.
 
-    >>> resolve_output("no-such-folder/a.txt")
+    >>> resolve_output("no-such-folder/../a.txt")
     Traceback (most recent call last):
-    FileNotFoundError: [Errno 2] No such file or directory: ...
+    FileNotFoundError: [Errno 2] No such file or directory: 'no-such-folder/..'
     """
-    folder = Path(path).parent.resolve(strict=True)
-    if not folder.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
-    return Path(os.path.realpath(folder / Path(path).name))
+    target = os.fspath(path)
+    for _ in range(_MOST_LINKS):
+        folder, name = os.path.split(target)
+        if not stat.S_ISDIR(os.stat(folder or os.curdir).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
+        folder = os.path.realpath(folder)
+        target = os.path.join(folder, name)
+        try:
+            link = os.readlink(target)
+        except OSError:  # it is no link, or does not exist yet
+            return Path(target)
+        target = os.path.join(folder, link)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
 
 
 @contextmanager

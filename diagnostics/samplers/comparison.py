@@ -15,6 +15,7 @@ from bpa_ppl._runtime.messages import format_signed
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check.check import Report, check
 from bpa_ppl.diagnostics.check.convergence import BulkESS, RHat
+from bpa_ppl.diagnostics.check.prior import PriorDraws
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.samplers.efficiency import (
     Row,
@@ -446,11 +447,13 @@ def _judge(
     differences = "; ".join(_describe_differences(properties, distance))
     bound, weight = bound_bias(draws, truth)
     size = format_bound(bound)
-    if not report:
+    # Draws that differ from those of the prior are of another distribution, if that is seen here.
+    failures = [one for one in report.failures if one.name != PriorDraws.title or not differences]
+    if failures:
         d = max(properties, key=lambda d: abs(d["bias"]))
         by = format_signed(d["bias"], 2)
         status = f"{d['quantity']} of {d['variable']} is now off by {by} posterior sd"
-        first, *others = report.failures
+        first, *others = failures
         more = f"; {list_names(one.name for one in others)} failed, too" if others else ""
         verdict, reason = NOT_CONVERGED, f"{first.advice}{more} (the {status})"
     elif differences:

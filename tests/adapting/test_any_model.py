@@ -253,7 +253,7 @@ def test_a_site_may_be_called_weights_or_feature() -> None:
         *(f"chain {c}" for c in range(4)),
         "feature",
     }
-    with raises(DataError, "no-data", match="weights is one of a program without lists"):
+    with raises(DataError, "no-data", match="no weights of features: adapt to lists"):
         bpa.Reranker(data)
     again = bpa.sample(program, sampler="imh", seed=1)
     assert bpa.compare(again, data)["a"].verdict == "agrees"

@@ -213,5 +213,5 @@ def test_the_prior_of_another_program_is_refused() -> None:
     target = make_model_target(lambda: numpyro.sample("mean", dist.Normal(0.0, 1.0)))
     assert (target.has_lists, target.features, target.uses_prior) == (False, (), False)
     for name in ("lists", "prior"):
-        with raises(UsageError, "not-supported", parameter="sampler", match="weights of lists"):
+        with raises(UsageError, "not-supported", parameter="sampler", match="n-best lists"):
             getattr(target, name)

@@ -474,7 +474,7 @@ def test_csv_files_of_cmdstan_are_chains(
         run_command(["compare", "b.nc", "output_1.csv", "b.nc"])
     with raises(DataError, "missing-file", match=r"none_\*\.csv: no such file"):
         run_command(["compare", "none_*.csv", "b.nc"])
-    Path("other.csv").write_text("# Stan\nlp__,mu\n1,a\n")
+    Path("other.csv").write_text("# stan_version_major = 2\nlp__,mu\n1,a\n")
     with raises(DataError, "damaged", match=r"other\.csv: not output of CmdStan"):
         run_command(["compare", "other.csv", "b.nc"])
 

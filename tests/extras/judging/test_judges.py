@@ -351,7 +351,7 @@ def test_graded_lists_have_shares_of_the_headroom() -> None:
     assert found.curve[-1][1] == pytest.approx((of_good - mean) / (best - mean), abs=0.05)
     assert found.rows[0].lost > 0.5 > abs(found.rows[1].lost)
     assert found.effective[3] == 1
-    with pytest.raises(bpa.DataError, match="graded lists are not calibrated: a cascade"):
+    with pytest.raises(bpa.DataError, match="no calibrated probabilities: a cascade"):
         judges(posterior, lists, prices={"good": 1.0}, cascade=True)
 
 
