@@ -142,6 +142,7 @@ def test_commands_on_a_cluster_write_the_same_files(
     assert written[0] == written[1]
 
 
+@pytest.mark.slow
 def test_a_killed_worker_of_a_cluster_loses_nothing(scheduler: str) -> None:
     with use_scheduler(scheduler), parallel_workers(1) as parallel:
         assert (parallel.width, count_workers(1, require="sharedmem")) == (3, 1)

@@ -96,6 +96,7 @@ def test_indicators_that_explain_nothing_are_left_out() -> None:
     assert kept.record.indicators is None
 
 
+@pytest.mark.slow
 def test_indicators_that_help_are_kept() -> None:
     pool = lists(effect=2.0, noise=2.0)
     with capture_notes():  # the best system alone is better

@@ -128,7 +128,8 @@ def test_masked_vectors_in_a_plate_have_its_dimension() -> None:
     assert dims["y_unobserved"] == ("row", "y_unobserved_dim_1")
 
 
-@pytest.mark.parametrize("sampler", ["rwm", pytest.param("nuts", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["rwm", "nuts"])
 def test_chains_draw_what_is_missing(sampler: str) -> None:
     """And sites without a free value, and scalars that are masked, are constants."""
 
