@@ -1,4 +1,4 @@
-"""Draw the picture of `docs/extras/which-judge.md` from the data of `bpa demo --judges`.
+"""Draw the picture of `docs/extras/judges.md` from the data of `bpa demo --judges`.
 
     python tools/draw_judges.py [PICTURE]
 

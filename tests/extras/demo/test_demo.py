@@ -132,14 +132,14 @@ def rows_of_judges(text: str) -> dict[str, list[float]]:
 def test_page_shows_what_the_demo_prints(
     answers: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (ROOT / "docs" / "extras" / "which-judge.md").read_text("utf-8")
+    page = (ROOT / "docs" / "extras" / "judges.md").read_text("utf-8")
     printed, shown = map(rows_of_judges, (answers[0], page))
     assert len(shown) == 5
     assert printed.keys() == shown.keys()
     for name, numbers in printed.items():  # other processors draw other samples
         np.testing.assert_allclose(numbers, shown[name], atol=0.1)
     monkeypatch.chdir(answers[1])
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     scope: dict[str, Any] = {}
     exec(code, scope)
     chosen = scope["chosen"]

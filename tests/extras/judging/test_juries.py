@@ -1,4 +1,4 @@
-"""The page about juries: its examples run on stand-ins with the documented signatures."""
+"""The page about judges: its examples run on stand-ins with the documented signatures."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 import sklearn
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "extras" / "juries.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "extras" / "judges.md"
 SECTIONS = {
     section.partition("\n")[0]: "".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
     for section in re.split(r"^## ", PAGE.read_text("utf-8"), flags=re.MULTILINE)
 }
-FIRST, ROUTING, FUNCTION, TRULENS, DSPY, TRL, VLLM = SECTIONS
+_, FIRST, ROUTING, FUNCTION, TRULENS, DSPY, TRL, VLLM = filter(SECTIONS.get, SECTIONS)
 QUALITY = {"bad": -1.0, "fair": 0.0, "good": 1.0}
 
 
