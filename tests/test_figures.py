@@ -9,17 +9,14 @@ import pytest
 from support.extras import require_extras
 
 ROOT = Path(__file__).resolve().parent.parent
-README, RESULTS = "README.md", "docs/results.md"
-WHICH, PREFERENCES = "docs/extras/which-judge.md", "docs/how-to/preferences.md"
+RESULTS = "docs/results.md"
+WHICH, PREFERENCES = "docs/extras/judges.md", "docs/how-to/preferences.md"
 JURIES, JUDGED = "docs/results/juries.md", "docs/results/judged-lists.md"
 CONTROL, LIKELIHOODS = "docs/results/control.md", "docs/results/likelihoods.md"
 CHOICES, ASKING = "docs/results/choices.md", "docs/results/asking.md"
 
 #: Rows whose last three numbers are the same: a page and the beginning of its row, and another one.
 SAME = [
-    (README, "WMT 2023, 19 metrics", RESULTS, "WMT 2023, all metrics"),
-    (README, "RewardBench", RESULTS, "reward models, RewardBench"),
-    (README, "LLMBar", RESULTS, "reward models, LLMBar"),
     (RESULTS, "reward models, RewardBench", JURIES, "accuracy: RewardBench"),
     (RESULTS, "reward models, LLMBar", JURIES, "accuracy: LLMBar"),
     (WHICH, "right, %: RewardBench", JURIES, "accuracy: RewardBench"),
@@ -28,14 +25,13 @@ SAME = [
     (WHICH, "headroom, %: 19", JURIES, "headroom: WMT 2023, 19"),
     (RESULTS, "WMT 2023, all metrics", CHOICES, "WMT 2023, 19"),
     (RESULTS, "WMT 2023, six features", CHOICES, "WMT 2023, 6"),
-    (README, "SummEval", CHOICES, "thumb.summeval, 15 |"),
+    (RESULTS, "summaries, 15 metrics", CHOICES, "thumb.summeval, 15 |"),
     (RESULTS, "texts and systems", JUDGED, "texts and systems: **default"),
 ]
 #: Rows whose first two means, with deviations, are the same.
 MEANS = [
-    (README, "the default, a margin", LIKELIHOODS, "margin, γ = 2"),
-    (README, "the published model", LIKELIHOODS, "oracle, as published"),
-    (README, "the default, on lists of", CONTROL, "margin, lists of D"),
+    (RESULTS, "`margin`, the default", LIKELIHOODS, "margin, γ = 2"),
+    (RESULTS, "`margin` on lists that", CONTROL, "margin, lists of D"),
     (RESULTS, "`margin`, the default", CONTROL, "margin, lists of the domain"),
     (RESULTS, "`oracle`, as published", LIKELIHOODS, "oracle, as published"),
 ]

@@ -41,7 +41,7 @@ PASTED = [one for one in BLOCKS if one[0] or one[1].startswith(("bpa ", *NOT_RUN
 
 
 def test_the_readme_is_short() -> None:
-    assert len(README.split()) <= 1050
+    assert len(README.split()) <= 900
 
 
 def test_python_can_be_pasted_in_one_go() -> None:
