@@ -88,11 +88,11 @@ def test_the_shares_of_sure_choices_are_those_of_the_measurements() -> None:
 
 def test_times_of_many_lists_are_those_of_the_recorded_run() -> None:
     records = (ROOT / "docs/results/scale.txt").read_text("utf-8")
-    columns = "CPU seconds", "ms a list", "ms a further list", "MiB", "KiB a further list"
+    columns = "CPU seconds", "ms a list", "MiB"
     for references in ("related", "unrelated"):
         head, _, *rows = records[records.index(f"| lists, {references} ") :].splitlines()
         names = [cell.strip() for cell in head.split("|")]
-        for count in ("100", "300", "1,000", "3,000", "10,000"):
+        for count in ("100", "1,000", "10,000"):
             (row,) = (row for row in rows[:5] if row.startswith(f"| {count} "))
             cells = dict(zip(names, (cell.strip() for cell in row.split("|")), strict=True))
             shown = row_of("docs/speed.md", f"{count}, {references} ").split("|")[2:-1]
