@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 #: Of the prior of `scale` in `hierarchical`, a half-t whose median is 1 in units of the prior of
 #: the weights. Domains that need the same weights lose with a wide normal prior. With a
 #: half-Cauchy, scales reach 70 if all judges agree with the answers of a domain, and NUTS diverges
-#: there: docs/how-to/groups.md.
+#: there: docs/results/groups.txt.
 _DEGREES, _SCALE = 4.0, 1.35
 
 

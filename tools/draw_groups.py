@@ -1,4 +1,4 @@
-"""Draw the accuracy of weights by group: the picture of docs/how-to/groups.md, from its table.
+"""Draw the accuracy of weights by group: the picture of docs/how-to/groups.md, from docs/results/groups.txt.
 
 python tools/draw_groups.py
 """
@@ -19,7 +19,7 @@ MARKERS = {"hierarchical": "o", "pooled": "^", "separate": "s"}
 def read_table() -> dict[str, dict[str, list[tuple[int, float]]]]:
     """Return the accuracy by data set, method and number of labels of each group."""
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
-    for line in (DOCS / "how-to" / "groups.md").read_text("utf-8").splitlines():
+    for line in (DOCS / "results" / "groups.txt").read_text("utf-8").splitlines():
         if row := ROW.match(line):
             lines = found.setdefault(row[1], {})
             for method, accuracy in zip(MARKERS, row.groups()[2:], strict=True):

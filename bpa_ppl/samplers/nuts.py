@@ -23,7 +23,7 @@ from bpa_ppl.samplers.proposals import GOOD_PARETO_K, draw_starts
 #: Target acceptance of a warm-up that tunes the step: posteriors may have narrow regions. With many
 #: values the same target makes steps needlessly short: 500 sparse weights took half as many again,
 #: without divergences in either case, for fewer effective draws. The narrow regions of hierarchies
-#: need shorter steps: docs/how-to/groups.md.
+#: need shorter steps: docs/results/groups.txt.
 _TARGET, _TARGET_OF_OTHERS, _TARGET_OF_MANY = 0.9, 0.95, 0.8
 #: Below this acceptance of a chain, the step is tuned: of the known length, every step from a start
 #: in the tail of a skewed posterior may be rejected.
