@@ -1,4 +1,4 @@
-"""Draw the accuracy of weights by group: the picture of docs/how-to/groups.md, from docs/results/groups.txt.
+"""Draw the accuracy of weights by group: the picture of docs/how-to/groups.md.
 
 python tools/draw_groups.py
 """
