@@ -35,7 +35,7 @@ from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.target import Target
 from bpa_ppl.diagnostics.check.convergence import compare_beginning
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.samplers.imh import accept
 
 CHAINS, DRAWS, WARMUP, DEGREES, SCALE = 4, 1000, 100, 20.0, 1.1
@@ -84,7 +84,7 @@ def common_scale(
 def refused(values: Float64) -> bool:
     """Return whether the check refuses the chains."""
     names = tuple(f"w{k}" for k in range(values.shape[-1]))
-    return not check(Draws({"weights": values}, names))
+    return not check(name_weights(values, names))
 
 
 def shift_halves(values: Float64, rng: np.random.Generator) -> None:

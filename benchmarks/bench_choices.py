@@ -170,7 +170,7 @@ def win(half: Half, size: int, seed: int, categorical: str | None) -> dict[str, 
     for name in (ROOT, DEFAULT) if categorical else LIKELIHOODS:
         prior = "isotropic" if name == DEFAULT else Isotropic(mean=0.0, scale=scale)
         options |= {"likelihood": LIKELIHOODS[name], "prior": prior}
-        draws = bpa.as_draws(bpa.adapt(lists, None, **options))
+        draws = bpa.as_weight_draws(bpa.adapt(lists, None, **options))
         result[name] = bench_judged.shared_headroom(half, draws)
         if not categorical:  # the scale of the prior is that of all likelihoods
             scale = draws.record.prior.scale
@@ -182,7 +182,7 @@ def win(half: Half, size: int, seed: int, categorical: str | None) -> dict[str, 
     if categorical:
         result["system"] = half.headroom(bench_judged.best_system(half, lists))
         options["prior"] = "isotropic:mean=0.5"
-        draws = bpa.as_draws(bpa.adapt(lists, None, **options))
+        draws = bpa.as_weight_draws(bpa.adapt(lists, None, **options))
         result[COMMON] = bench_judged.shared_headroom(half, draws)
     return result
 
@@ -457,7 +457,7 @@ def rule(options: Any) -> None:
             taken = []
             for half, seed in product(halves, range(options.draws)):
                 lists = bench_judged.draw_lists(half, size, seed)
-                draws = bpa.as_draws(bpa.adapt(lists, None, gain="gain", seed=seed))
+                draws = bpa.as_weight_draws(bpa.adapt(lists, None, gain="gain", seed=seed))
                 if find_better_way(draws) is not None:
                     ways = (
                         bpa.rerank(half.test, draws, rule=name, unchecked=True).choice

@@ -26,6 +26,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.samplers.comparison import LEVEL, MAX_BIAS, compare
 from bpa_ppl.diagnostics.samplers.joint_test import measure_joint_distance
 from bpa_ppl.diagnostics.samplers.moments import bound_bias, compare_moments
+from bpa_ppl.posterior.draws import name_array
 
 #: (chains, draws) of the sampler and of the reference.
 SIZES = (((4, 500), (4, 500)), ((4, 500), (4, 5000)), ((4, 5000), (16, 1000)))
@@ -49,7 +50,7 @@ def posterior(values: Float64) -> Draws:
     mixed = values.copy()
     mixed[..., 1:] = 0.8 * values[..., 1:] + 0.6 * values[..., :-1]
     weights = values.shape[-1]
-    return Draws({"weights": mixed * np.geomspace(1, 10, weights)}, names(weights))
+    return name_array(mixed * np.geomspace(1, 10, weights), names(weights))
 
 
 def names(weights: int) -> tuple[str, ...]:
@@ -141,7 +142,7 @@ def bound(options: argparse.Namespace) -> None:
                     ours = chains(rng, (4, 2000), weights, correlation)
                     theirs = chains(rng, (4, 2500), weights, correlation)
                     ours[..., 0] += bias
-                    pair = (Draws({"weights": x}, names(weights)) for x in (ours, theirs))
+                    pair = (name_array(x, names(weights)) for x in (ours, theirs))
                     bounds.append(bound_bias(*pair)[0])
                 shares = [np.mean(np.array(bounds) >= bias), np.mean(np.array(bounds) <= MAX_BIAS)]
                 name = f"{weights} weights, AR {correlation:g}, bias {bias:g} sd"

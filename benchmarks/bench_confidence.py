@@ -157,11 +157,13 @@ def lists(options: Any) -> None:
         for size in (SIZES[0], SIZES[-1]):
             results = []
             for half, seed in product(halves, range(options.draws)):
-                posterior = bpa.as_draws(bpa.adapt(draw_lists(half, size, seed), None, gain="gain"))
+                posterior = bpa.as_weight_draws(
+                    bpa.adapt(draw_lists(half, size, seed), None, gain="gain")
+                )
                 predicted = bpa.rerank(half.test, posterior, rule="predictive", unchecked=True)
                 choice = bpa.rerank(half.test, posterior, unchecked=True).choice
                 p = predicted.probabilities[half.test.offsets[:-1] + choice]
-                comparison = read_comparison(posterior)
+                comparison = read_comparison(posterior.record)
                 assert comparison is not None
                 assert comparison.best is not None
                 share, (count, total) = share_of_best(half.test, posterior), comparison.best
@@ -181,7 +183,7 @@ def adapt_with_slope(lists: NBest, features: list[str]) -> Any:
     found = []
     for deviation in few((0.03, 0.1, 0.3, 1.0, 3.0, 10.0)):
         prior = bpa.Isotropic(single={SLOPE: deviation**2})
-        posterior = bpa.as_draws(
+        posterior = bpa.as_weight_draws(
             bpa.adapt(lists, gain="gain", features=[*features, SLOPE], prior=prior, **LAPLACE)
         )
         evidence = posterior.record.figures.log_evidence

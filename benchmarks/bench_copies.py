@@ -27,7 +27,7 @@ from numpyro.infer import MCMC, NUTS
 from bpa_ppl import check
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.check.diagnostic import REPORTED
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.draws import Draws, name_array
 from bpa_ppl.posterior.statistics import find_copied_chains
 
 CHAINS, DRAWS, WARMUP = 4, 1000, 50
@@ -198,14 +198,11 @@ def tails(options: argparse.Namespace) -> None:
         cells, of_variables = [], []
         for sample in samplers.values():
             chains = sample(target, CHAINS * runs).reshape(runs, CHAINS, DRAWS, 1)
-            failures = [check(Draws({"weights": values}, ("w",))).failures for values in chains]
+            failures = [check(name_array(values, ("w",))).failures for values in chains]
             heavy = [any("tails" in failure.name for failure in failed) for failed in failures]
             refused = np.mean([bool(failed) for failed in failures])
             cells.append(f"{refused:.0%} ({np.mean(heavy):.0%})")
-            reports = [
-                check(Draws({"weights": x[..., :0], "x": x[..., 0]}, (), sites=("x",)))
-                for x in chains
-            ]
+            reports = [check(Draws({"x": x[..., 0]}, sampled=("x",))) for x in chains]
             named = [any(one.limit == REPORTED for one in of.findings) for of in reports]
             refused = np.mean([not of.passed for of in reports])
             of_variables.append(f"{refused:.0%} ({np.mean(named):.0%})")

@@ -34,6 +34,7 @@ from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.drift import DriftMonitor, feature_scales
 from bpa_ppl.posterior.record import Record
+from bpa_ppl.posterior.weight_draws import name_weights
 
 GAINS = ("mqm", "esa", "human", "edits")
 SIZES = few((10, 20, 50))
@@ -183,7 +184,7 @@ def cost_table(options: Any) -> None:
             for _ in range(3):
                 seconds = []
                 for recorded in (Record(), record):
-                    draws = bpa.Draws({"weights": drawn}, tuple(names), record=recorded)
+                    draws = name_weights(drawn, tuple(names), record=recorded)
                     reranker = bpa.Reranker(draws, unchecked=True)
                     reranker.choose(texts, table_of[0])
                     start = process_time()

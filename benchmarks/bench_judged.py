@@ -544,7 +544,7 @@ def with_and_without(half: Half, size: int, seed: int) -> tuple[float, float, fl
 
 def adapt_judged(lists: NBest, **options: Any) -> Any:
     """Return the mode of the posterior."""
-    return bpa.as_draws(bpa.adapt(lists, None, gain="gain", sampler="map", **options))
+    return bpa.as_weight_draws(bpa.adapt(lists, None, gain="gain", sampler="map", **options))
 
 
 def shared_headroom(half: Half, posterior: Any) -> float:

@@ -52,7 +52,7 @@ from bpa_ppl.formats.journal import PLACES, TIE
 from bpa_ppl.lists.building import concatenate, from_lists
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 
 ANSWERS = few((10, 20, 50))
 TRUSTED = "qe_CometKiwi"
@@ -239,7 +239,7 @@ def intervals(options: Any) -> None:
                 lists = best_of_four(truth, (0.0,), 100, seed)
                 truth = bpa.log_density(lists, None).prior.sample(rng, 1)[0]
             lists = best_of_four(truth, (0.0,), 100, seed)
-            draws = as_draws(bpa.adapt(lists, None, seed=seed))
+            draws = as_weight_draws(bpa.adapt(lists, None, seed=seed))
             inside, passed = inside + covered(draws, truth), passed + bool(bpa.check(draws))
         name = "drawn from the prior" if size is None else f"size {size}"
         table.row(name, inside, 4 * options.draws, passed, options.draws)
@@ -287,7 +287,7 @@ def kinds(options: Any) -> None:
             for seed in range(options.draws):
                 truth = factor * UNEQUAL
                 lists = answer(truth, candidates, named, seed + int(1000 * factor))
-                draws = as_draws(bpa.adapt(lists, None, seed=seed))
+                draws = as_weight_draws(bpa.adapt(lists, None, seed=seed))
                 inside, passed = inside + covered(draws, truth), passed + bool(bpa.check(draws))
                 z.append(float((draws.mean[0] - truth[0]) / draws.deviation[0]))
             total = len(truth) * options.draws
@@ -311,7 +311,7 @@ def slips(options: Any) -> None:
                 of_raters = [found.slips[f"r{k}"] for k in range(len(rates))]
                 pairs = zip(of_raters, rates, strict=True)
                 inside += sum(low < rate < high for (_, low, high), rate in pairs)
-                weights += covered(as_draws(posterior), truth)
+                weights += covered(as_weight_draws(posterior), truth)
                 passed += bool(bpa.check(posterior))
                 last.append(of_raters[-1][0])
             name = f"{', '.join(map(str, rates))}: {answers} answers"

@@ -15,6 +15,7 @@ import numpy as np
 from measuring import DATA, Table, canonical, few, read_lists, run_tables
 
 import bpa_ppl as bpa
+from bpa_ppl.posterior.weight_draws import name_weights
 
 #: Candidates and features of a list.
 SIZES = ((10, 20), (100, 14), (500, 14))
@@ -23,7 +24,7 @@ SIZES = ((10, 20), (100, 14), (500, 14))
 def posterior(draws: int, width: int) -> bpa.Draws:
     """Return random draws of some weights."""
     weights = np.random.default_rng(0).normal(0.3, 0.1, size=(4, draws // 4, width))
-    return bpa.Draws({"weights": weights}, tuple(f"feature{k}" for k in range(width)))
+    return name_weights(weights, tuple(f"feature{k}" for k in range(width)))
 
 
 def numpy_choice(features: np.ndarray, weights: np.ndarray) -> int:

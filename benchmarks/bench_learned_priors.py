@@ -269,8 +269,8 @@ def sparse_table(options: Any) -> None:
         seconds, _, posterior = best_time(
             partial(adapt, sampler=SAMPLERS.resolve("nuts", settings))
         )
-        draws = bpa.as_draws(posterior)
-        statistics = draws.statistics
+        draws = bpa.as_weight_draws(posterior)
+        statistics = draws.draws.statistics
         add(
             f"{prior}, nuts", draws.weights, statistics["diverging"], statistics["n_steps"], seconds
         )

@@ -84,7 +84,7 @@ def quality(options: Any) -> None:
         cells = results[domain] = {key: [] for key in product(RULES, SIZES)}
         for size, seed in product(SIZES, range(options.draws)):
             posterior = bpa.adapt(draw(pool, size, seed), canonical(), sampler="map")
-            weights = bpa.as_draws(posterior).aligned(test)[0]
+            weights = bpa.as_weight_draws(posterior).aligned(test)[0]
             p = probabilities(test, test.scores(weights))
             for name, rule in RULES.items():
                 choice = test.best(p) if rule is None else rule.decide(test, p)

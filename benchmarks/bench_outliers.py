@@ -58,7 +58,7 @@ def choose(lists: NBest, test: NBest, gain: str, robust: bool) -> tuple[float, f
             patches.enter_context(patch(name, measure_robustly))
         posterior = bpa.adapt(lists, None, gain="gain", sampler="map")
     choices = bpa.rerank(test, posterior, unchecked=True).choice
-    weight = bpa.as_draws(posterior).at_point("mean")[lists.feature_names[0]]
+    weight = bpa.as_weight_draws(posterior).at_point("mean")[lists.feature_names[0]]
     return weight, headroom_won(test, choices, gain)
 
 

@@ -293,7 +293,7 @@ def intervals(options: Any) -> None:
         for seed in range(count):
             truth = size * np.random.default_rng([seed, 12]).choice([-1.0, 1.0], size=features)
             lists = simulated_answers(truth, 100, seed)
-            draws = bpa.as_draws(bpa.adapt(lists, None, gain="gain", seed=seed))
+            draws = bpa.as_weight_draws(bpa.adapt(lists, None, gain="gain", seed=seed))
             inside, passed = inside + covered(draws, truth), passed + bool(bpa.check(draws))
         total = features * count
         row = f"{features} weights of size {size}"

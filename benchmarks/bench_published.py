@@ -49,7 +49,7 @@ from measuring import (
 from bpa_ppl import (
     Isotropic,
     adapt,
-    as_draws,
+    as_weight_draws,
     concatenate,
     corpus_score,
     point_weights,
@@ -427,8 +427,10 @@ def variances(options: argparse.Namespace) -> None:
                 values = []
                 for seed in range(options.draws):
                     sample = draw(task.pool, size, seed)
-                    drawn = as_draws(adapt(sample, canonical(), preset="published", **settings))
-                    rate = drawn.statistics["acceptance_rate"].mean()
+                    drawn = as_weight_draws(
+                        adapt(sample, canonical(), preset="published", **settings)
+                    )
+                    rate = drawn.draws.statistics["acceptance_rate"].mean()
                     ter = task.scores(drawn.at_point("mean"))[0]
                     values.append([rate, smallest_ess(drawn), ter])
                 acceptance, ess, ter = np.mean(values, axis=0)

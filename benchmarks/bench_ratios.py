@@ -48,6 +48,7 @@ from bpa_ppl.extras.phrases.extraction import extract_phrases
 from bpa_ppl.extras.phrases.ibm1 import IBM1
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.streams import read_lines
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.weights import match
 
@@ -113,7 +114,7 @@ def decoding(_: object) -> None:
     lists = read_lists("medical", "test")
     mean = match(canonical(), lists).values
     weights = mean + 0.1 * np.random.default_rng(0).normal(size=(DRAWS, len(mean)))
-    posterior = bpa.Draws({"weights": weights[None]}, lists.feature_names)
+    posterior = name_weights(weights[None], lists.feature_names)
     rerank = partial(bpa.rerank, lists, posterior, unchecked=True)
     for dtype in (np.float64, np.float32):
         title = f"{len(lists)} lists, {DRAWS} draws, NumPy {np.dtype(dtype)}"

@@ -23,6 +23,7 @@ import numpy as np
 from measuring import Table, run_tables
 
 import bpa_ppl as bpa
+from bpa_ppl.posterior.weight_draws import name_weights
 
 DRAWS = 4000
 
@@ -33,7 +34,7 @@ def served(features: int) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "posterior.nc"
         weights = np.random.default_rng(0).normal(0.3, 0.1, size=(4, DRAWS // 4, features))
-        draws = bpa.Draws({"weights": weights}, tuple(f"feature{k}" for k in range(features)))
+        draws = name_weights(weights, tuple(f"feature{k}" for k in range(features)))
         bpa.write_posterior(draws, path)
         command = [sys.executable, "-m", "bpa_ppl", "serve", str(path), "--port", "0"]
         log = Path(folder) / "log"

@@ -21,7 +21,7 @@ from measuring import Table, canonical, draw_lists, few, read_lists, run_tables
 import bpa_ppl as bpa
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.oracle import Risk
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.draws import Draws
 
 STEP, LAST = 10, len(few(range(100), 30))
@@ -33,7 +33,7 @@ def moses(domain: str, kept: int) -> tuple[NBest, NBest, Adapt]:
     weights = canonical()
 
     def adapt(lists: NBest, prior: Any = "isotropic") -> Draws:
-        return as_draws(
+        return as_weight_draws(
             bpa.adapt(lists, weights, prior=prior, sampler=f"auto:draws={kept}", seed=1)
         )
 
@@ -45,11 +45,11 @@ def judged(kept: int) -> tuple[NBest, NBest, Adapt]:
     half = read_halves(WMT23[:1])[0]
     options: dict[str, Any] = {"gain": "gain", "seed": 1}
     # By default κ depends on the lists.
-    whole = as_draws(bpa.adapt(half.pool, None, sampler="map", likelihood="risk", **options))
+    whole = as_weight_draws(bpa.adapt(half.pool, None, sampler="map", likelihood="risk", **options))
     options["likelihood"] = Risk(kappa=whole.record.likelihood.settings["kappa"])
 
     def adapt(lists: NBest, prior: Any = "isotropic") -> Draws:
-        return as_draws(
+        return as_weight_draws(
             bpa.adapt(lists, None, prior=prior, sampler=f"auto:draws={kept}", **options)
         )
 

@@ -21,7 +21,7 @@ from sklearn.model_selection import GroupKFold
 
 import bpa_ppl as bpa
 from bpa_ppl.lists.nbest import centre
-from bpa_ppl.posterior.draws import DIRECTIONS
+from bpa_ppl.posterior.weight_draws import DIRECTIONS
 
 FEATURES = (10, 50, 100, 500, 1000, 2000, 5000)
 _FOLDS = 10
@@ -74,12 +74,12 @@ def widths(options: Any) -> None:
             best_time(lambda seed=seed, lists=lists: bpa.adapt(lists, gain="quality", seed=seed))
             for seed in (0, 1)
         )
-        draws = bpa.as_draws(second.result)
+        draws = bpa.as_weight_draws(second.result)
         ridge = best_time(lambda lists=lists, gains=gains: fit_ridge(lists, gains)).cpu
         logistic = best_time(lambda lists=lists, gains=gains: fit_logistic(lists, gains)).cpu
         sampler = draws.record.figures.chosen or ""
-        if DIRECTIONS in draws.values:
-            sampler += f", {draws.values[DIRECTIONS].shape[-1]} directions"
+        if DIRECTIONS in draws.draws.values:
+            sampler += f", {draws.draws.values[DIRECTIONS].shape[-1]} directions"
         sampler += ", passed" if bpa.check(draws) else ", FAILED"
         ratios = second.cpu / ridge, second.cpu / logistic
         table.row(str(features), first.cpu, second.cpu, ridge, logistic, *ratios, sampler)

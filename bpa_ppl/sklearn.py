@@ -29,7 +29,7 @@ from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.oracles import select_judged
 from bpa_ppl.lists.building import from_arrays
 from bpa_ppl.lists.nbest import NBest, score_differences
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             sampler=self.sampler,
             seed=int(random_state),
         )
-        draws = as_draws(self.posterior_)
+        draws = as_weight_draws(self.posterior_)
         self._reranker = Reranker(draws, rule="predictive")
         self.coef_: Float64 = draws.aligned(lists, draws.mean[None])[0]
         self.standardised_coef_: Float64 = self.coef_ * lists.spread

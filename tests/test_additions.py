@@ -17,7 +17,7 @@ from support.raising import raises
 from support.registries import REGISTRIES
 
 import bpa_ppl as bpa
-from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, Weights, from_lists
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, from_lists
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.features.source import FEATURES
@@ -28,6 +28,7 @@ from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.gains.ter import TER
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.samplers.sampler import SAMPLERS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -308,7 +309,7 @@ def test_functions_take_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         sampler="map",
         add="lm=in.txt,order=2",
     )
-    draws = bpa.as_draws(posterior)
+    draws = bpa.as_weight_draws(posterior)
     assert draws.record.likelihood.settings["gamma"] == 3
     result = bpa.rerank(LISTS, posterior, rule="mbr:gain=chrf", unchecked=True)
     assert len(result.texts) == len(LISTS)
@@ -316,6 +317,6 @@ def test_functions_take_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("function", [bpa.Reranker, lambda *a, **b: bpa.rerank(LISTS, *a, **b)])
 def test_an_unknown_keyword_is_named(function: Callable[..., object]) -> None:
-    draws = Draws({"weights": np.ones((1, 4, 1))}, ("x",))
+    draws = name_weights(np.ones((1, 4, 1)), ("x",))
     with pytest.raises(TypeError, match="rules"):
         function(draws, unchecked=True, rules="mean")

@@ -17,11 +17,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, errors, from_lists, write_nbest, write_posterior
+from bpa_ppl import errors, from_lists, write_nbest, write_posterior
 from bpa_ppl.adapting import adapt as adapting
 from bpa_ppl.adapting import build as building
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.errors import CODES
+from bpa_ppl.posterior.weight_draws import name_weights
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -191,7 +192,7 @@ def test_imports_and_commands_are_light(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     features = ("LM0", "human")
     drawn = np.random.default_rng(0).normal(size=(4, 1000, 2))
-    write_posterior(check_and_record(Draws({"weights": drawn}, features))[0], "posterior.nc")
+    write_posterior(check_and_record(name_weights(drawn, features).draws)[0], "posterior.nc")
     lists = from_lists([["a", "b"]] * 3, [np.eye(2)] * 3, features)
     write_nbest(lists, "lists.jsonl")
     service = "bpa_ppl.extras.judging.serving.app"

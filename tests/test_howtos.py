@@ -23,6 +23,7 @@ import bpa_ppl
 from bpa_ppl import BpaWarning, DataError, concatenate, from_arrays, read_nbest, write_nbest
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.app import run_command as run_words
+from bpa_ppl.posterior.weight_draws import name_weights
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Part of a command -> the reason why the tests do not run it.
@@ -252,7 +253,7 @@ def test_scores_of_comet_are_joined_as_a_column(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.usefixtures("working_folder")
 def test_weights_for_other_programs_choose_as_the_mean() -> None:
     rng, names = np.random.default_rng(3), ["am", "lm", "length"]
-    draws = bpa_ppl.Draws({"weights": rng.normal([1.0, 1.9, 0.15], 0.1, (4, 500, 3))}, names)
+    draws = name_weights(rng.normal([1.0, 1.9, 0.15], 0.1, (4, 500, 3)), names)
     bpa_ppl.write_posterior(draws, "posterior.nc")
     lists = from_arrays(["text"] * 1800, rng.normal(size=(1800, 3)), names, 9)
     page = (ROOT / "docs" / "how-to" / "decode-once.md").read_text("utf-8")

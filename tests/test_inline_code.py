@@ -101,7 +101,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     file = tmp_path_factory.mktemp("posteriors") / "posterior.nc"
     bpa_ppl.write_posterior(posteriors[0], file)
     matched = match(canonical, lists)
-    draws = bpa_ppl.as_draws(posteriors[0])
+    draws = bpa_ppl.as_weight_draws(posteriors[0])
     return {
         "lists": lists,
         "mine": lists,

@@ -33,6 +33,7 @@ import bpa_ppl
 from bpa_ppl.adapting.adapt import adapt_draws
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.posterior.arviz_functions import arviz_version
+from bpa_ppl.posterior.weight_draws import name_weights
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -215,6 +216,7 @@ PROGRAM = f"""
 import numpy as np
 import bpa_ppl as bpa
 from bpa_ppl.posterior.arviz_functions import import_arviz
+from bpa_ppl.posterior.weight_draws import name_weights
 
 {README_EXAMPLE}
 print(np.bincount(new["id"], ranker.predict_proba(new[judges], qid=new["id"])).round(6))
@@ -332,10 +334,10 @@ def test_choosing_and_serving_in_the_small_installation(
     rows = [f"{k // 2} {row.format(k % 7)}" for k in range(40_000)]
     (tmp_path / "long.nbest").write_text("".join(rows), "utf-8")
     adapted = adapt_draws(judged_lists(), None, gain="comet", sampler="map")
-    draws, report = check_and_record(adapted)
+    draws, report = check_and_record(adapted.draws)
     assert report.passed
     drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))
-    new = bpa_ppl.Draws({"weights": drawn}, ("logprob",))
+    new = name_weights(drawn, ("logprob",))
     bpa_ppl.write_posterior(draws, tmp_path / "p.nc")
     bpa_ppl.write_posterior(new, tmp_path / "unchecked.nc")
     words = json.dumps([command.split() for command in (*SMALL_COMMANDS, *OTHER_COMMANDS)])

@@ -25,7 +25,7 @@ from support.pages import NUMBER, assert_prints
 import bpa_ppl
 from bpa_ppl import read_nbest
 from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -162,7 +162,7 @@ def test_the_line_of_bpa_lists_adapts_to_the_files(
     (command,) = re.findall("bpa adapt .*", run_line("bpa lists judged.csv --gain better"))
     assert sorted(command.split()) == sorted(line.split())
     run_line(f"{command} --sampler map")
-    draws = read_draws("posterior.nc")
+    draws = read_weight_draws("posterior.nc")
     assert draws.features == tuple(chosen.split())
     assert draws.record.observed is not None
     assert draws.record.observed.gain == "better"

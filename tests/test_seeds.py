@@ -16,7 +16,7 @@ from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl.diagnostics.samplers.calibration import calibrate, density_to_simulate
 from bpa_ppl.diagnostics.samplers.running import compare_samplers
 from bpa_ppl.diagnostics.ways.paired import draw_resamples
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.samplers.sampler import SAMPLERS
 
 Function = Callable[..., Any]
@@ -32,8 +32,8 @@ FUNCTIONS: dict[str, Function] = {
     "calibration": lambda nbest, seed: calibrate(
         density_to_simulate(nbest, WEIGHTS), samplers=["map"], seed=seed
     ),
-    "draws": lambda _, seed: Draws(
-        {"weights": np.zeros((1, 2, 1))}, ("LM0",), "weighted", np.array([[0.0, -1.0]])
+    "draws": lambda _, seed: name_weights(
+        np.zeros((1, 2, 1)), ("LM0",), kind="weighted", log_weight=np.array([[0.0, -1.0]])
     ).resampled(seed),
 }
 

@@ -196,7 +196,7 @@ def test_rows_that_are_not_judged_count_in_the_unit_of_the_prior_alone() -> None
     def both(prior: Any) -> list[bpa.Draws]:
         ranker = BayesianRanker(sampler="map", likelihood="pairs", prior=prior)
         rows = ((wide, gains, QID), (wide[judged], gains[judged], QID[judged]))
-        return [bpa.as_draws(clone(ranker).fit(*one).posterior_) for one in rows]
+        return [bpa.as_weight_draws(clone(ranker).fit(*one).posterior_) for one in rows]
 
     fixed = bpa.Prior.isotropic(dict.fromkeys(["x0", "x1", "x2"], 0.0), 0.5)
     with_others, alone = both(fixed)
@@ -318,9 +318,9 @@ def test_options_are_those_of_adapt() -> None:
     prior, sampler = Isotropic(variance=2.0), Laplace(draws=300)
     options = {"likelihood": "oracle", "prior": prior, "sampler": sampler}
     ranker = BayesianRanker(weights="equal", random_state=0, **options)
-    record = bpa.as_draws(ranker.fit(X, Y, qid=QID).posterior_).record
+    record = bpa.as_weight_draws(ranker.fit(X, Y, qid=QID).posterior_).record
     assert (record.start, record.likelihood.name) == ("equal", "oracle")
-    assert record.prior.settings["variance"] == 2.0
+    assert record.draws.prior.settings["variance"] == 2.0
     assert record.sampler.settings["draws"] == 300
 
 

@@ -41,7 +41,7 @@ from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.record import to_attributes
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.sklearn import BayesianRanker
@@ -146,18 +146,18 @@ def compared(kind: str) -> bpa.NBest:
 
 def describe(posterior: Any) -> Results:
     """Return the parts of a posterior."""
-    draws = as_draws(posterior)
+    draws = as_weight_draws(posterior)
     recorded = to_attributes(draws.record)
     record = {name: value for name, value in recorded.items() if name not in VOLATILE}
     if record.pop("canonical_weights") != "canonical":
         record |= {"canonical_weights": draws.record.start, "rule": "mean"}
-    arrays = {f"draws {site}": values for site, values in draws.values.items()}
+    arrays = {f"draws {site}": values for site, values in draws.draws.values.items()}
     check = bpa.check(posterior)
     return {
         **arrays,
-        "log density": draws.log_density,
-        "log-likelihood": draws.log_likelihood,
-        "constants": {name: np.asarray(v) for name, v in draws.constants.items()},
+        "log density": draws.draws.log_density,
+        "log-likelihood": draws.draws.log_likelihood,
+        "constants": {name: np.asarray(v) for name, v in draws.draws.constants.items()},
         "record": json.dumps(record, default=str, sort_keys=True),
         "check": str(check),
     }

@@ -65,7 +65,7 @@ def learning_curves() -> dict[str, list[float]]:
     for size in SIZES:
         for seed in range(SAMPLES):
             lists = simulate(size, seed)
-            posterior = bpa.as_draws(bpa.adapt(lists, sampler="laplace"))
+            posterior = bpa.as_weight_draws(bpa.adapt(lists, sampler="laplace"))
             pairs = differences(lists) / lists.spread
             fit = LogisticRegression(fit_intercept=False)
             fit.fit(np.vstack([pairs, -pairs]), np.repeat([1, 0], len(pairs)))

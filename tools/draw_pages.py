@@ -431,7 +431,7 @@ def draw_updates() -> Figure:
             prior = bpa.Prior.of(updated)
             updated = bpa.adapt(lists[size - 10 : size], canonical, prior=prior)
         for shift, color, posterior in ((-0.7, INDIGO, joint), (0.7, AMBER, updated)):
-            draws = bpa.as_draws(posterior)
+            draws = bpa.as_weight_draws(posterior)
             place = draws.features.index("LM0")
             axes.vlines(size + shift, *draws.interval(0.95)[:, place], color=color, linewidth=3)
             axes.plot(size + shift, draws.mean[place], "o", color=color)
@@ -446,15 +446,15 @@ def draw_updates() -> Figure:
 def draw_domains() -> Figure:
     """Draw the weights of the model of the page: prior, shared, and of each domain."""
     scope = run_page("how-to/own-model.md", {}, 0, 1, 2)
-    draws = bpa.as_draws(scope["posterior"])
+    draws = bpa.as_weight_draws(scope["posterior"])
     names = ("LM0", "WordPenalty0", "PhrasePenalty0", "Distortion0")
     places = [draws.features.index(name) for name in names]
     figure, axes = open_chart(240, "weight, 95% interval", names)
     shown = {
-        "prior": (draws.prior["weights"], GREY),
-        "shared": (draws.values["shared"], INDIGO),
-        "domain a": (draws.values["own"][..., 0, :], GREEN),
-        "domain b": (draws.values["own"][..., 1, :], AMBER),
+        "prior": (draws.draws.prior["weights"], GREY),
+        "shared": (draws.draws.values["shared"], INDIGO),
+        "domain a": (draws.draws.values["own"][..., 0, :], GREEN),
+        "domain b": (draws.draws.values["own"][..., 1, :], AMBER),
     }
     for number, (label, (values, color)) in enumerate(shown.items()):
         flat = np.asarray(values).reshape(-1, len(draws.features))
@@ -470,12 +470,12 @@ def draw_density() -> Figure:
     """Draw the intervals of the weights by `adapt` and by the sampler of the page."""
     scope = run_page("api/density.md", {}, 0, 1, 3, 4)  # without BlackJAX
     adapted = bpa.adapt(scope["lists"], scope["canonical"])
-    features = bpa.as_draws(adapted).features
+    features = bpa.as_weight_draws(adapted).features
     figure, axes = open_chart(310, "weight, 95% interval", features)
     rows = np.arange(len(features))
     posteriors = {"adapt": (adapted, INDIGO), "MALA, below": (scope["posterior"], GREEN)}
     for number, (label, (posterior, color)) in enumerate(posteriors.items()):
-        draws, at = bpa.as_draws(posterior), rows + 0.3 * (number - 0.5)
+        draws, at = bpa.as_weight_draws(posterior), rows + 0.3 * (number - 0.5)
         put_intervals(axes, at, draws.mean, draws.interval(0.95), color, label)
     axes.plot(scope["mode"], rows, "|", color="black", label="SciPy's mode", markersize=8)
     put_legend(figure, 3)

@@ -19,7 +19,7 @@ from bpa_ppl.densities.target import NUMPYRO_LOCK, Target
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.arviz_functions import prepare_arviz
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.weight_draws import WeightDraws
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
         return to_arviz(finished.draws)
 
 
-def adapt_draws(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> Draws:
+def adapt_draws(
+    lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
+) -> WeightDraws:
     """Adapt as `adapt` does, and return plain draws, without loading ArviZ.
 
     Args:
@@ -90,10 +92,10 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **settings: Unpack[Setti
     >>> lists = from_lists(
     ...     [["a cat", "the cat"]] * 2, [[[1.0], [0.0]]] * 2, ["Errors"], references=["the cat"] * 2
     ... )
-    >>> adapt_draws(lists, {"Errors": 0.5}, sampler="map").kind
-    'point'
+    >>> adapt_draws(lists, {"Errors": 0.5}, sampler="map").features
+    ('Errors',)
     """
-    return run_adaptation(lists, weights, resolve_settings(**settings)).draws
+    return WeightDraws(run_adaptation(lists, weights, resolve_settings(**settings)).draws)
 
 
 def run_adaptation(

@@ -48,7 +48,7 @@ from bpa_ppl.lists.drift import feature_scales
 from bpa_ppl.lists.nbest import score_differences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.posterior.draws import DIRECTIONS, WEIGHTS, Draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import (
     ComponentRecord,
     Figures,
@@ -57,8 +57,18 @@ from bpa_ppl.posterior.record import (
     read_version,
 )
 from bpa_ppl.posterior.statistics import smooth_log_weights
+from bpa_ppl.posterior.weight_draws import (
+    DIMS,
+    DIRECTIONS,
+    FEATURE,
+    FIXED,
+    FIXED_FEATURE,
+    OTHER_FEATURE,
+    SENTENCE,
+    WEIGHTS,
+    WeightDraws,
+)
 from bpa_ppl.samplers.sampler import Sampler
-from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -105,17 +115,19 @@ def finish(
     """
     draws, adaptation, comparison = make_draws(run), run.adaptation, None
     found: dict[str, Any] = {"options": options, "reading": reading or {}}
-    if adaptation is not None:
+    weights = None if adaptation is None else WeightDraws(draws)
+    if adaptation is not None and weights is not None:
         lists, earlier = adaptation.prepared.lists, adaptation.prepared.earlier
         if earlier is not None:
             _warn_of_other_settings(earlier.record.likelihood, draws.record.likelihood)
-        found["feature_scales"] = feature_scales(lists, draws.aligned(lists, draws.mean[None])[0])
+        mean = weights.aligned(lists, weights.mean[None])[0]
+        found["feature_scales"] = feature_scales(lists, mean)
     with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
         report = check_draws(draws, run.sampled.findings)
-    if adaptation is not None:
+    if adaptation is not None and weights is not None:
         if report:
-            _warn_single_system(draws, adaptation.observed)
-        comparison = _compare(draws, adaptation, report)
+            _warn_single_system(weights, adaptation.observed)
+        comparison = _compare(weights, adaptation, report)
         found["comparison"] = None if comparison is None else to_record(comparison)
     found["verdict"] = make_verdict(draws, report)
     return Finished(
@@ -168,7 +180,7 @@ def make_draws(run: SamplerRun) -> Draws:
         dims = {**inspect_model(target).dims, **target.dims}
         observed_data = read_observed(target)
         return replace(draws, dims=dims, coords=target.coords, observed=observed_data)
-    match = target.match
+    match, info = target.match, inspect_model(target)
     observed, recipe = adaptation.observed, adaptation.prepared.matched.recipe
     ids = observed.lists.sentence_ids
     if 0 < len({*observed.lists.ids}) == len({*ids.tolist()}):
@@ -182,6 +194,8 @@ def make_draws(run: SamplerRun) -> Draws:
         **{f"prior_{name}": value for name, value in recorded.items() if value is not None},
         **sampled.constants,
     }
+    if match.fixed_names:
+        constants[FIXED] = match.fixed_values
     if match.agreement:
         agreement = [match.agreement.get(name, 0.0) for name in match.free_names]
         constants["agreement"] = np.array(agreement)
@@ -189,19 +203,24 @@ def make_draws(run: SamplerRun) -> Draws:
         with NUMPYRO_LOCK, jax.enable_x64(True):
             constants["mode"] = constrain(target, unflatten(sampled.mode, target.start))[WEIGHTS]
     values, sites = draws.values, draws.sites
-    dims = {n: names for n, names in inspect_model(target).dims.items() if n in values}
+    dims = {n: names for n, names in info.dims.items() if n in values}
     if sampled.directions is not None:
         values, sites = {**values, DIRECTIONS: sampled.directions}, (*sites, DIRECTIONS)
     return replace(
         draws,
         values=values,
-        sites=sites,
-        dims=dims,
-        coords={dim: names for dim, names in observed.coords.items() if dims and names},
+        sampled=sites,
+        main=(WEIGHTS,),
+        dims={**dims, **DIMS, **dict.fromkeys(info.per_sentence, (SENTENCE,))},
+        coords={
+            FEATURE: match.free_names,
+            OTHER_FEATURE: match.free_names,
+            FIXED_FEATURE: match.fixed_names,
+            SENTENCE: ids,
+            **{dim: names for dim, names in observed.coords.items() if dims and names},
+        },
         observed={"oracle": observed.chosen},
         constants={**jax.device_get(constants), **observed.constants(), **recipe.constants()},
-        fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
-        sentence_ids=ids,
     )
 
 
@@ -265,17 +284,15 @@ def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
         weights = weigh_prior(target, {name: draws[0] for name, draws in from_prior.items()})
     result = Draws(
         values,
-        target.features,
         kind=sampled.kind,
         log_weight=sampled.log_weight,
         log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
         log_likelihood=likelihood,
         log_prior=log_prior,
-        sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
         warmup=warmup,
         prior=from_prior,
-        sites=info.latent,
+        sampled=info.latent,
         record=record,
     )
     if weights is None:
@@ -293,7 +310,9 @@ def _warn_of_other_settings(first: ComponentRecord | None, second: ComponentReco
         )
 
 
-def _compare(draws: Draws, adaptation: Adaptation, report: Report) -> BaselineComparison | None:
+def _compare(
+    draws: WeightDraws, adaptation: Adaptation, report: Report
+) -> BaselineComparison | None:
     """Return the comparison of the choices with simple ways, and log it.
 
     The comparison of draws that fail their check is not logged: their weights may be others.
@@ -310,7 +329,7 @@ def _compare(draws: Draws, adaptation: Adaptation, report: Report) -> BaselineCo
     return comparison
 
 
-def _warn_single_system(draws: Draws, observed: Observed) -> None:
+def _warn_single_system(draws: WeightDraws, observed: Observed) -> None:
     """Warn if the mean weights choose candidates of the same system from all lists."""
     lists, sources = observed.lists, draws.record.recipe.sources
     categorical = [one.settings["column"] for one in sources if one.source == "indicators"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bpa_ppl._runtime.arguments import require, require_one_of
@@ -18,6 +18,7 @@ from bpa_ppl.gains.gains import default_gain, no_references, resolve
 from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.gains.oracles import JudgedRows, Oracles, find_judged, select_judged
 from bpa_ppl.gains.preferences import has_preferences
+from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, NoLikelihood, OfOracles
 from bpa_ppl.models.likelihoods.oracle import Margin, Oracle
@@ -26,8 +27,8 @@ from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
-from bpa_ppl.posterior.draws import DOMAIN, Draws
 from bpa_ppl.posterior.record import IndicatorsRecord
+from bpa_ppl.posterior.weight_draws import DOMAIN, WeightDraws, name_weights
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import (
     CANONICAL,
@@ -96,7 +97,7 @@ class Prepared:
     sampler: Sampler
     ties: str
     oracles: Oracles | None = None
-    earlier: Draws | None = None
+    earlier: WeightDraws | None = None
     defaults: Mapping[str, float] | None = None
     indicators: IndicatorsRecord | None = None
     settings: ResolvedSettings
@@ -369,7 +370,7 @@ def _choose_tie_breaking(likelihood: Likelihood, matched: MatchedLists, *, answe
 
 def _find_earlier(
     prior: PriorFamily | Prior, match: Match, sampler: Sampler, lists: NBest
-) -> Draws | None:
+) -> WeightDraws | None:
     """Return the posterior whose Gaussian is the prior, with the free features in their order.
 
     None if there is no such posterior, or if it has other features.
@@ -377,7 +378,7 @@ def _find_earlier(
     Raises:
         DataError: if it has other features, and the sampler weights its draws again.
     """
-    posterior: Draws | None = prior.posterior if isinstance(prior, Prior) else None
+    posterior: WeightDraws | None = prior.posterior if isinstance(prior, Prior) else None
     if posterior is None:
         return None
     if names := sorted({*posterior.features} ^ {*match.free_names}):
@@ -390,5 +391,13 @@ def _find_earlier(
                 code="mismatch",
             )
         return None
-    kept = {name: getattr(posterior, name) for name in ("record", "log_density", "sentence_ids")}
-    return replace(posterior.reordered(match.free_names), **kept)
+    order = find_positions(match.free_names, posterior.features)
+    return name_weights(
+        posterior.weights[..., order],
+        match.free_names,
+        sentence_ids=posterior.sentence_ids,
+        kind=posterior.draws.kind,
+        log_weight=posterior.draws.log_weight,
+        log_density=posterior.draws.log_density,
+        record=posterior.record,
+    )

@@ -12,7 +12,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.errors import UsageError
-from bpa_ppl.posterior.files import read_draws, write_posterior
+from bpa_ppl.posterior.files import read_weight_draws, write_posterior
 from bpa_ppl.weights import split_arguments
 
 
@@ -60,13 +60,13 @@ def adapt(
         arguments["fixed"] = fixed
     if weights:
         arguments["weights"] = shared.parse_start(weights)
-    repeated = None if like is None else read_draws(like)
+    repeated = None if like is None else read_weight_draws(like)
     if repeated is None:
         start, arguments = split_arguments(arguments)
     else:
-        keep_recorded_files(repeated, output=output)
+        keep_recorded_files(repeated.record, output=output)
         start, arguments = recorded_options(repeated, **arguments)
-        reading = reading.of_recorded(repeated, nbest)
+        reading = reading.of_recorded(repeated.record, nbest)
     if judgements and arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
         arguments["likelihood"] = "preference"
     resolved = resolve_settings(**arguments)  # finds mistakes before files are read
@@ -89,7 +89,7 @@ def adapt(
         shared.echo_status(comparison, quiet)
     shared.echo_status(report, quiet)
     if repeated is not None:
-        shared.echo_status(describe_difference(posterior, repeated, str(like)), quiet)
+        shared.echo_status(describe_difference(posterior, repeated.draws, str(like)), quiet)
 
 
 def learn_prior(

@@ -35,7 +35,7 @@ from bpa_ppl.gains.gains import resolve_without_lists
 from bpa_ppl.lists.building import JOINED
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.priors.prior import PRIORS, Prior
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import EQUAL, NONE, AnyStart, StartingWeights
 
 if TYPE_CHECKING:
@@ -158,9 +158,9 @@ def parse_prior(text: str, *, unchecked: bool = False) -> str | Prior | PriorFam
         return Prior.read(path)
     if path.suffix == ".nc" or (path.exists() and not path.is_dir()):
         from bpa_ppl.diagnostics.check.check import refuse_unconverged
-        from bpa_ppl.posterior.files import read_draws
+        from bpa_ppl.posterior.files import read_weight_draws
 
-        draws = read_draws(path)
+        draws = read_weight_draws(path)
         if not unchecked:
             refuse_unconverged(draws, path)
         return Prior.of(draws, unchecked=True)
@@ -466,15 +466,15 @@ class Reading:
     sources: Sources = None
     formats: FormatFlags = FormatFlags()
 
-    def of_recorded(self, draws: Draws, paths: Iterable[str]) -> Reading:
+    def of_recorded(self, record: Record, paths: Iterable[str]) -> Reading:
         """Return the same with the options that a posterior records of its lists, if not given.
 
         Args:
-            draws: of the posterior.
+            record: of the posterior.
             paths: the files that are read: those of other endings than the recorded ones have their
                 own format, and other files their own scores and requests.
         """
-        recorded, files = draws.record.reading, recorded_lists(draws)
+        recorded, files = record.reading, recorded_lists(record)
         read = {*expand_patterns(paths)} - {*files, STANDARD}
         if not {*map(file_suffix, read)} <= {*map(file_suffix, files)}:
             return self
@@ -532,14 +532,14 @@ class Reading:
         return with_judgements(lists, journals) if journals else lists
 
 
-def recorded_lists(draws: Draws) -> list[str]:
+def recorded_lists(record: Record) -> list[str]:
     """Return the files of the lists that a posterior was adapted to, as it records them.
 
     >>> from bpa_ppl.posterior.record import Record
-    >>> recorded_lists(Draws({"weights": [[[0.5]]]}, ("lm",), record=Record(lists="a + b.jsonl")))
+    >>> recorded_lists(Record(lists="a + b.jsonl"))
     ['a', 'b.jsonl']
     """
-    recorded = draws.record.lists
+    recorded = record.lists
     if recorded is None:
         return []
     return [recorded] if os.path.exists(recorded) else recorded.split(JOINED)

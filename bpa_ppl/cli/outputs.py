@@ -26,7 +26,7 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.features.recipe import recorded_files
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.streams import STANDARD, AnyPath, is_standard, resolve_output
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import Record
 
 
 class Written(NamedTuple):
@@ -149,10 +149,10 @@ def require_distinct(outputs: Mapping[str, Iterable[AnyPath]], inputs: Iterable[
         used = used.union(*own.values())
 
 
-def keep_recorded_files(draws: Draws, *more: str, **outputs: AnyPath | None) -> None:
+def keep_recorded_files(record: Record, *more: str, **outputs: AnyPath | None) -> None:
     """Refuse outputs, by parameter, that are files from which a posterior computes features."""
     written = {name: [path] for name, path in outputs.items() if path is not None}
-    require_distinct(written, [*recorded_files(draws), *more])
+    require_distinct(written, [*recorded_files(record), *more])
 
 
 def _identities(path: AnyPath, standard: str) -> Iterator[Hashable]:

@@ -26,7 +26,8 @@ from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, resolve_format
 from bpa_ppl.formats.weight_files import write_weights
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.opening import describe_left_out, open_draws, open_to_show
 
 #: Marks the output of `bpa trace`, which may write a page next to the figure.
@@ -97,10 +98,12 @@ def report(
 
     draws = open_to_show(posterior, log_weights=log_weights)
     title = f"Posterior {Path(posterior).name}"
-    keep_recorded_files(draws, output=output)
+    keep_recorded_files(draws.record, output=output)
     new = None
     if lists is not None:
-        new = reading.of_recorded(draws, [lists]).read(lists, roles_for(draws))
+        new = reading.of_recorded(draws.record, [lists]).read(
+            lists, roles_for(as_weight_draws(draws))
+        )
     html = report_page(draws, new, moved_files=moved_files, without=without, title=title, top=top)
     write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")
@@ -178,11 +181,13 @@ def rerank(
     from bpa_ppl.decoding.writing import AlignedTexts, has_ids, rerank_to
     from bpa_ppl.formats.references import load_sources
 
-    draws = read_draws(posterior)
-    keep_recorded_files(draws, output=output, details=details, probabilities=probabilities, ask=ask)
+    draws = read_weight_draws(posterior)
+    keep_recorded_files(
+        draws.record, output=output, details=details, probabilities=probabilities, ask=ask
+    )
     arguments: dict[str, Any] = {**options, "progress": not quiet}
     reranker = Reranker(draws, **arguments)
-    reading = reading.of_recorded(draws, [nbest])
+    reading = reading.of_recorded(draws.record, [nbest])
     lines = None if reading.sources is None else tuple(load_sources(reading.sources).lines)
     empty: dict[int, str | None] = {}
     first_id = resolve_format(reading.formats.format).first_id
@@ -217,7 +222,7 @@ def rerank(
     if summary.baselines is not None:
         sentences = "\n".join(summary.baselines.sentences)
         shared.print_result(f"\n{summary.baselines}\n{sentences}", output)
-    elif (recorded := read_comparison(reranker.draws)) is not None and recorded.best:
+    elif (recorded := read_comparison(reranker.draws.record)) is not None and recorded.best:
         shared.echo_status(recorded.share_of_best, quiet)
     rule = RULES.name_of(reranker.rule)
     shared.echo_status(f"{signature(reranker.draws)}|rule:{rule}", quiet)
@@ -249,7 +254,7 @@ def weights(
         point: mean, mode or draw.
         draw: With --point draw: the number of the draw.
     """
-    draws = read_draws(posterior)
+    draws = read_weight_draws(posterior)
     if not unchecked:
         refuse_unconverged(draws)
     if domain is not None:

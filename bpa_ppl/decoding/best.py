@@ -11,7 +11,7 @@ from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.paired import WORSE
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.weight_draws import WeightDraws
 
 
 class Best(Mean, frozen=True):
@@ -40,7 +40,7 @@ class Best(Mean, frozen=True):
     True
     """
 
-    def align(self, draws: Draws, lists: NBest) -> AlignedDraws:
+    def align(self, draws: WeightDraws, lists: NBest) -> AlignedDraws:
         """Return the weights of the better way as one draw, or the draws if there is none."""
         aligned, way = super().align(draws, lists), find_better_way(draws)
         if way is None:
@@ -49,8 +49,8 @@ class Best(Mean, frozen=True):
         slope = 1.0 if math.isnan(way.slope) else way.slope
         return AlignedDraws(slope * weights[None], np.zeros(1), np.zeros(1), 1.0)
 
-    def explain(self, draws: Draws) -> str:
-        way, comparison = find_better_way(draws), read_comparison(draws)
+    def explain(self, draws: WeightDraws) -> str:
+        way, comparison = find_better_way(draws), read_comparison(draws.record)
         if comparison is None:
             return "rule best: the posterior records no comparison with simple ways; mean chooses"
         if way is None:
@@ -59,7 +59,7 @@ class Best(Mean, frozen=True):
         return f"rule best: the weights of the {way.label} choose, because {reason}"
 
 
-def find_better_way(draws: Draws) -> BaselineRow | None:
+def find_better_way(draws: WeightDraws) -> BaselineRow | None:
     """Return the way with weights of features that leave-one-out shows to be better, or None.
 
     Of several it is the one with the highest mean gain.
@@ -70,13 +70,13 @@ def find_better_way(draws: Draws) -> BaselineRow | None:
     Raises:
         DataError: if the recorded comparison cannot be read.
     """
-    comparison = read_comparison(draws)
+    comparison = read_comparison(draws.record)
     rows = () if comparison is None else comparison.rows
     better = [row for row in rows if (row.kind, row.verdict) == ("baseline", WORSE)]
     usable = [row for row in better if row.feature_weights and _knows(draws, row)]
     return max(usable, key=lambda row: row.gain, default=None)
 
 
-def _knows(draws: Draws, row: BaselineRow) -> bool:
+def _knows(draws: WeightDraws, row: BaselineRow) -> bool:
     """Return whether the features of a way are features of the posterior."""
     return not {*row.feature_weights}.isdisjoint([*draws.features, *draws.fixed])

@@ -44,9 +44,9 @@ from bpa_ppl.lists.building import from_lists
 from bpa_ppl.lists.drift import DriftMonitor
 from bpa_ppl.lists.labels import matches, with_labels
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import DOMAIN, Draws
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.files import read_weight_draws
+from bpa_ppl.posterior.weight_draws import DOMAIN, FIXED, FIXED_FEATURE, WeightDraws
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ class Reranker:
 
     >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 2))
-    >>> reranker = Reranker(Draws({"weights": drawn}, ("lm", "tm")))
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> reranker = Reranker(name_weights(drawn, ("lm", "tm")))
     >>> reranker.choose(["a cat", "the cat"], {"lm": [-1.2, -0.7], "tm": [-3.0, -2.5]})
     Candidate(position=1, text='the cat', probability=0.7...)
     >>> lists = from_lists([["a", "b"]], [[[0.0, 0.0], [np.log(3), 0.0]]], ["lm", "tm"])
@@ -123,8 +124,8 @@ class Reranker:
             raise wrong_value("draws must be an integer ≥ 1, or all", draws, "draws")
         rule = None if chosen["rule"] is None else RULES.resolve(chosen["rule"])
         if isinstance(posterior, str | Path):
-            posterior = read_draws(posterior)
-        draws_used = without_features(as_draws(posterior), chosen["without"])
+            posterior = read_weight_draws(posterior)
+        draws_used = without_features(as_weight_draws(posterior), chosen["without"])
         self.draws = with_defaults(draws_used, chosen["defaults"])
         self.unchecked = chosen["unchecked"]
         if not self.unchecked:
@@ -303,7 +304,8 @@ class Reranker:
                 such treatment of missing numbers.
 
         >>> from bpa_ppl import Draws
-        >>> draws = Draws({"weights": np.full((1, 4, 2), [2.0, -1.0])}, ("gpt", "length"))
+        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> draws = name_weights(np.full((1, 4, 2), [2.0, -1.0]), ("gpt", "length"))
         >>> Reranker(draws, unchecked=True).reward(["length", "gpt"])([0.5, 0.75])
         1.0
         """
@@ -333,7 +335,8 @@ class Reranker:
             UsageError: as `reward`.
 
         >>> from bpa_ppl import Draws
-        >>> draws = Draws({"weights": np.full((1, 4, 2), [3.0, -1.0])}, ("gpt", "rude"))
+        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> draws = name_weights(np.full((1, 4, 2), [3.0, -1.0]), ("gpt", "rude"))
         >>> Reranker(draws, unchecked=True).aggregate(["gpt", "rude"])([0.5, 0.0])
         0.625
         """
@@ -574,19 +577,20 @@ def rerank(
 
     >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))
-    >>> posterior = Draws({"weights": drawn}, ("LM0",))
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> posterior = name_weights(drawn, ("LM0",))
     >>> lists = from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
     >>> result = rerank(lists, posterior)
     >>> result.texts, result.probability.round(2).tolist()
     (['b'], [0.75])
-    >>> rerank(lists, Draws({"weights": drawn[:, :20]}, ("LM0",)))
+    >>> rerank(lists, name_weights(drawn[:, :20], ("LM0",)))
     Traceback (most recent call last):
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
-    return Reranker(as_draws(posterior), **options)(lists)
+    return Reranker(as_weight_draws(posterior), **options)(lists)
 
 
-def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
+def with_defaults(draws: WeightDraws, defaults: Mapping[str, float] | None) -> WeightDraws:
     """Return draws with more fixed weights, of features that they do not have.
 
     Raises:
@@ -602,10 +606,15 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
             parameter="defaults",
             code="duplicate",
         )
-    return replace(draws, fixed=draws.fixed.updated(weights)) if weights else draws
+    if not weights:
+        return draws
+    fixed, inner = draws.fixed.updated(weights), draws.draws
+    constants = {**inner.constants, FIXED: fixed.values_array}
+    coords = {**inner.coords, FIXED_FEATURE: tuple(fixed)}
+    return WeightDraws(replace(inner, constants=constants, coords=coords))
 
 
-def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
+def without_features(draws: WeightDraws, names: str | Iterable[str] | None) -> WeightDraws:
     """Return draws that also serve for lists without some features.
 
     Args:
@@ -615,7 +624,8 @@ def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
     Raises:
         DataError: if the posterior has no such feature.
 
-    >>> draws = Draws({"weights": np.zeros((1, 4, 2))}, ("lm", "tm"))
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> draws = name_weights(np.zeros((1, 4, 2)), ("lm", "tm"))
     >>> without_features(draws, ["tm"]).record.recipe.absent
     ('tm',)
     """
@@ -631,7 +641,8 @@ def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
     if not absent:
         return draws
     recipe = structs.replace(draws.record.recipe, absent=absent)
-    return replace(draws, record=structs.replace(draws.record, recipe=recipe))
+    record = structs.replace(draws.record, recipe=recipe)
+    return WeightDraws(replace(draws.draws, record=record))
 
 
 def _split(lists: NBest | Iterable[NBest], size: int) -> Iterator[NBest]:

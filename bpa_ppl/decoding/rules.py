@@ -17,7 +17,7 @@ from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError
 from bpa_ppl.gains.pairwise import make_pairs, sort_by_probability
 from bpa_ppl.lists.nbest import NBest, score_differences
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.weight_draws import WeightDraws
 from bpa_ppl.weights import match
 
 #: Multiplications in one product of matrices. NumPy's library, OpenBLAS, computes products of this
@@ -144,7 +144,7 @@ class Rule(Component, frozen=True):
     needs_density: ClassVar[bool] = False
     needs_texts: ClassVar[bool] = False
 
-    def align(self, draws: Draws, lists: NBest) -> AlignedDraws:
+    def align(self, draws: WeightDraws, lists: NBest) -> AlignedDraws:
         """Return the draws that the rule uses, by default all of them.
 
         Raises:
@@ -152,9 +152,9 @@ class Rule(Component, frozen=True):
         """
         count = len(draws.flat)
         log_share = np.full(count, -np.log(count))
-        if draws.log_weight is not None:
-            log_share = _normalise(draws.log_weight)
-        density = draws.log_weight if draws.log_weight is not None else draws.log_density
+        log_weight, density = draws.draws.log_weight, draws.draws.log_density
+        if log_weight is not None:
+            log_share, density = _normalise(log_weight), log_weight
         return AlignedDraws(
             weights=draws.aligned(lists),
             log_weight=log_share,
@@ -170,7 +170,7 @@ class Rule(Component, frozen=True):
         """
         raise NotImplementedError
 
-    def explain(self, draws: Draws) -> str:
+    def explain(self, draws: WeightDraws) -> str:
         """Return a sentence for the log on what the rule takes from a posterior, or nothing."""
         return ""
 
@@ -258,7 +258,7 @@ class Predictive(Rule, frozen=True):
 class Map(Predictive, frozen=True):
     """The mode of the posterior decides."""
 
-    def align(self, draws: Draws, lists: NBest) -> AlignedDraws:
+    def align(self, draws: WeightDraws, lists: NBest) -> AlignedDraws:
         """Return the mode."""
         chosen = match(draws.at_point("mode"), lists, fixed=())
         return AlignedDraws(chosen.values[None], np.zeros(1), np.zeros(1), 1.0)
@@ -365,7 +365,7 @@ class Decider:
     @classmethod
     def of(
         cls,
-        draws: Draws,
+        draws: WeightDraws,
         lists: NBest,
         rule: Rule,
         count: int | str | None = None,
@@ -384,7 +384,8 @@ class Decider:
             DataError: if lists and posterior do not have the same features, or the rule needs
                 what the posterior does not record.
         """
-        if rule.needs_density and draws.log_weight is None and draws.log_density is None:
+        has_density = draws.draws.weighted or draws.draws.log_density is not None
+        if rule.needs_density and not has_density:
             name = RULES.name_of(rule)
             message = (
                 f"the rule {name} needs the density of each draw (lp): use the rule predictive"

@@ -25,7 +25,7 @@ from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import warn_of_misplaced
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.weight_draws import WeightDraws
 
 #: Policies for a sentence without a list: fail, write an empty line, or copy the source.
 GAPS = ("error", "empty", "source")
@@ -45,7 +45,8 @@ def write_texts(choices: Choices, path: str | Path) -> None:
     >>> from pathlib import Path
     >>> from bpa_ppl import Draws, from_lists, rerank
     >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
-    >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> draws = name_weights(np.ones((1, 4, 1)), ("LM0",))
     >>> write_texts(rerank(lists, draws, unchecked=True), "out.txt")
     >>> Path("out.txt").read_text().split()
     ['b', 'c']
@@ -286,7 +287,8 @@ def rerank_to(
     >>> from pathlib import Path
     >>> from bpa_ppl import Draws, from_lists
     >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
-    >>> reranker = Reranker(Draws({"weights": np.ones((1, 4, 1))}, ("LM0",)), unchecked=True)
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> reranker = Reranker(name_weights(np.ones((1, 4, 1)), ("LM0",)), unchecked=True)
     >>> summary = rerank_to(lists, reranker, "chosen.txt")
     >>> summary.sentences, Path("chosen.txt").read_text()
     (2, 'b\nc\n')
@@ -334,7 +336,7 @@ class Summary:
         unsure: how many lists a person is to be asked about.
     """
 
-    def __init__(self, draws: Draws):
+    def __init__(self, draws: WeightDraws):
         self.sentences = self.changed = self.unsure = 0
         self._draws = draws
         #: By which choices are compared with baselines; None for preferences.

@@ -46,7 +46,7 @@ from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRec
 
 if TYPE_CHECKING:
     from bpa_ppl.features.source import AnySource
-    from bpa_ppl.posterior.draws import Draws
+    from bpa_ppl.posterior.weight_draws import WeightDraws
 
 #: A file, or several, for each source that has moved: by its label, or by its name.
 MovedFiles = Mapping[str, str | Path | Sequence[str | Path]]
@@ -218,7 +218,7 @@ class Recipe:
         return {name: np.array([json.dumps(texts)]) for name, texts in learned.items()}
 
     @classmethod
-    def of(cls, draws: Draws, moved_files: MovedFiles | None = None) -> Recipe:
+    def of(cls, draws: WeightDraws, moved_files: MovedFiles | None = None) -> Recipe:
         """Return the recipe that a posterior records.
 
         Args:
@@ -233,14 +233,15 @@ class Recipe:
 
         >>> from bpa_ppl import Draws
         >>> record = Record(recipe=Recipe(Column(column="mqm")).record())
-        >>> draws = Draws({"weights": [[[0.5]]]}, ("LM0",), record=record)
+        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> draws = name_weights([[[0.5]]], ("LM0",), record=record)
         >>> Recipe.of(draws).gain.column, Recipe.of(draws).free
         ('mqm', ('LM0',))
         """
         recipe = draws.record.recipe
         return cls(
             _read_gain_column(draws.record),
-            restore_sources(recipe.sources, draws.constants, moved_files),
+            restore_sources(recipe.sources, draws.draws.constants, moved_files),
             recipe.chosen,
             recipe.excluded,
             draws.features,
@@ -249,7 +250,7 @@ class Recipe:
         )
 
 
-def roles_for(draws: Draws) -> Roles:
+def roles_for(draws: WeightDraws) -> Roles:
     """Return the roles of the columns of new lists: the features of a posterior, and its gain.
 
     Args:
@@ -257,7 +258,8 @@ def roles_for(draws: Draws) -> Roles:
 
     >>> from bpa_ppl import Draws
     >>> record = Record(recipe=Recipe(Column(column="mqm")).record())
-    >>> roles = roles_for(Draws({"weights": [[[0.5]]]}, ("LM0",), record=record))
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> roles = roles_for(name_weights([[[0.5]]], ("LM0",), record=record))
     >>> roles.features, roles.numbers, roles.optional
     (('LM0',), ('mqm',), True)
     """
@@ -541,22 +543,21 @@ def record_sources(
     return tuple(records)
 
 
-def recorded_files(draws: Draws) -> list[str]:
+def recorded_files(record: Record) -> list[str]:
     """Return the files that the features of a posterior were computed from.
 
     Raises:
         UsageError: if a source is not known.
 
-    >>> from bpa_ppl import Draws
     >>> source = SourceRecord(source="lm", settings={"text": "domain.txt"})
     >>> record = Record(recipe=RecipeRecord(sources=(source,)))
-    >>> recorded_files(Draws({"weights": [[[0.5]]]}, ("lm",), record=record))
+    >>> recorded_files(record)
     ['domain.txt']
     """
     files: list[str] = []
-    for record in draws.record.recipe.sources:
-        settings = {name: with_tuples(value) for name, value in record.settings.items()}
-        files += FEATURES.restore(record.source, settings).files()
+    for source in record.recipe.sources:
+        settings = {name: with_tuples(value) for name, value in source.settings.items()}
+        files += FEATURES.restore(source.source, settings).files()
     return files
 
 

@@ -27,13 +27,14 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import BpaError, DataError, list_names
 from bpa_ppl.formats.streams import access_error, atomic_path
 from bpa_ppl.lists.labels import find_repeated
-from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
+from bpa_ppl.posterior.adapter import as_draws, as_weight_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import (
     split_groups,
     suggest_call,
 )
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.groups import Group
+from bpa_ppl.posterior.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -68,7 +69,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
     there at all.
 
     Args:
-        posterior: as `adapt` or `sample` returns it, or `Draws`.
+        posterior: as `adapt` or `sample` returns it, `Draws` or `WeightDraws`.
         path: of the file.
         timed: Record the seconds that sampling took, as the attributes `sampling_time` and
             `compilation_time`.
@@ -77,16 +78,19 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
         DataError: if the file cannot be written, or a draw is not a finite number.
 
     >>> import numpy as np
-    >>> write_posterior(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)), "posterior.nc")
-    >>> read_draws("posterior.nc").mean.tolist()
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> write_posterior(name_weights(np.array([[[0.5], [1.5]]]), ("LM0",)), "posterior.nc")
+    >>> read_weight_draws("posterior.nc").mean.tolist()
     [1.0]
     """
     from h5netcdf import CompatibilityError
 
-    draws = as_draws(posterior, any_variables=True)  # refuses what could not be read
+    draws = as_draws(posterior)  # refuses what could not be read
     try:
         groups, attrs = (
-            to_groups(draws) if isinstance(posterior, Draws) else split_groups(posterior)
+            to_groups(draws)
+            if isinstance(posterior, Draws | WeightDraws)
+            else split_groups(posterior)
         )
         arrays = sum(len({*g.arrays, *g.coords, *chain(*g.dims.values())}) for g in groups.values())
         if arrays > _ARRAYS:
@@ -106,7 +110,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
         temporary.write_bytes(content)
 
 
-def read_draws(path: str | Path) -> Draws:
+def read_weight_draws(path: str | Path) -> WeightDraws:
     """Load a posterior of `weights` from NetCDF as plain arrays, without ArviZ and xarray.
 
     Raises:
@@ -114,13 +118,14 @@ def read_draws(path: str | Path) -> Draws:
             `weights` that are finite numbers, one for each named feature.
 
     >>> import numpy as np
-    >>> write_posterior(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)), "posterior.nc")
-    >>> read_draws("posterior.nc").mean.tolist()
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> write_posterior(name_weights(np.array([[[0.5], [1.5]]]), ("LM0",)), "posterior.nc")
+    >>> read_weight_draws("posterior.nc").mean.tolist()
     [1.0]
     """
     groups, attrs = read_groups(path)
     with name_file(path):
-        return as_draws(from_groups(groups, attrs))
+        return as_weight_draws(from_groups(groups, attrs))
 
 
 @contextmanager

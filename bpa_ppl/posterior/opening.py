@@ -23,7 +23,6 @@ from bpa_ppl.posterior.adapter import (
     describe_dims,
     find_draws,
     from_groups,
-    has_features,
     to_arviz,
 )
 from bpa_ppl.posterior.arviz_functions import (
@@ -33,12 +32,7 @@ from bpa_ppl.posterior.arviz_functions import (
     to_arviz_data,
     to_datasets,
 )
-from bpa_ppl.posterior.draws import (
-    WEIGHTS,
-    Draws,
-    choose_components,
-    importance_weights,
-)
+from bpa_ppl.posterior.draws import Draws, choose_components, importance_weights
 from bpa_ppl.posterior.files import name_file, read_groups
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
 from bpa_ppl.posterior.tables import (
@@ -48,12 +42,13 @@ from bpa_ppl.posterior.tables import (
     require_equal_lengths,
     split_statistics,
 )
+from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 #: The groups of a posterior, and the attributes of the whole.
-Groups = tuple[Mapping[str, Group], Mapping[str, Any]]
+_Groups = tuple[Mapping[str, Group], Mapping[str, Any]]
 #: Why variables or cells are left out -> their names.
 Reasons = dict[str, list[str]]
 #: Says that draws have no importance weights, although a variable has the name of weights.
@@ -61,6 +56,8 @@ NO_WEIGHTS = "none"
 #: Why variables are left out.
 NOT_NUMBERS, DISCRETE = "not real-valued", "discrete"
 INFINITE, CONSTANT = "not finite", "constant"
+#: The kinds of types of real numbers.
+_NUMBERS = "biuf"
 #: A name that says weight: importance_weights, logwt, log_w, lw; and of a statistic also w, wt.
 _IS_WEIGHT = re.compile(r"weight|(?<![a-z])(log_?wt?|lw)s?(?![a-z])", re.IGNORECASE)
 _IS_STATISTIC = re.compile(r"weight|importance|(?<![a-z])(l?n?_?wt?|log_?wt?|iw)s?(?![a-z])", re.I)
@@ -102,7 +99,7 @@ class Opened(NamedTuple):
     """Draws of a posterior of any program.
 
     Attributes:
-        draws: of its continuous variables, or of those that were chosen.
+        draws: of its variables, or of those that were chosen.
         left_out: why variables are left out -> their names; empty if variables are chosen.
     """
 
@@ -112,8 +109,8 @@ class Opened(NamedTuple):
 
 def open_posterior(
     data: Any, name: str = "the posterior", *, log_weights: str | None = None
-) -> Draws | Groups:
-    """Return a posterior in any form: as `Draws` if this package made it, otherwise as groups.
+) -> Opened:
+    """Return a posterior in any form as draws of its variables that are numbers.
 
     Args:
         data: InferenceData, a DataTree, a Dataset, `Draws`, arrays by name, (chains, draws, …), a
@@ -129,23 +126,27 @@ def open_posterior(
             draws of the warm-up, or a variable has the name of weights and `log_weights` is None.
         UsageError: if it is not a posterior.
 
-    >>> groups, _ = open_posterior({"mu": np.zeros((4, 100))})
-    >>> groups["posterior"].dims
-    {'mu': ('chain', 'draw')}
+    >>> open_posterior({"mu": np.zeros((4, 100))}).draws.names
+    ('mu',)
     """
-    if isinstance(data, Draws):
-        return data
+    if isinstance(data, Draws | WeightDraws):
+        return Opened(as_draws(data, finite=False), {})
     is_path = isinstance(data, str | Path)
     with name_file(data) if is_path else nullcontext():
         groups, attrs = _read(data, name)
         if SCHEMA in attrs:
-            return from_groups(groups, attrs, any_variables=True)
+            return Opened(from_groups(groups, attrs), {})
         _require_draws(groups, name)
         _require_whole_chains(groups, data, name)
-        return _name_log_weights(groups, name, log_weights), attrs
+        drawn = find_draws(groups["posterior"]).items()
+        left_out = {NOT_NUMBERS: [n for n, x in drawn if x.dtype.kind not in _NUMBERS]}
+        if len(left_out[NOT_NUMBERS]) == len(drawn):
+            raise _describe_nothing(left_out)
+        groups = _name_log_weights(groups, name, log_weights)
+        return Opened(from_groups(groups, attrs), left_out)
 
 
-def _read(data: Any, name: str) -> Groups:
+def _read(data: Any, name: str) -> _Groups:
     """Return the groups of a posterior in any form, and the attributes of the whole."""
     if isinstance(data, str | Path):
         suffix = Path(data).suffix.lower()
@@ -184,7 +185,7 @@ def _describe_no_draws(sampler: Any) -> DataError:
     return DataError(problem, parameter="posterior", code="no-data")
 
 
-def _read_zarr(path: str | Path) -> Groups:
+def _read_zarr(path: str | Path) -> _Groups:
     """Return the groups of a folder of Zarr, and the attributes of the whole.
 
     Raises:
@@ -470,81 +471,51 @@ def open_draws(
     >>> list(draws.components()), left_out
     (['mu', 'theta[0]'], {'not finite': ['theta[1]']})
     """
-    opened = open_posterior(data, name, log_weights=log_weights)
-    if isinstance(opened, Draws):
-        result = Opened(opened, {})
-    else:
-        result = select_variables(*opened, var_names=var_names)
+    draws, left_out = open_posterior(data, name, log_weights=log_weights)
     if var_names is not None:
-        choose_components(result.draws, var_names)  # refuses unknown names
-        return Opened(result.draws, {})
-    return result
+        draws, _ = select_variables(draws, var_names)
+        choose_components(draws, var_names)  # refuses unknown names
+        return Opened(draws, {})
+    draws, others = select_variables(draws)
+    return Opened(draws, {why: of for why, of in {**left_out, **others}.items() if of})
 
 
-def select_variables(
-    groups: Mapping[str, Group],
-    attrs: Mapping[str, Any],
-    *,
-    var_names: Sequence[str] | None = None,
-) -> Opened:
-    """Return draws of the groups of another program, as `open_draws`.
+def select_variables(draws: Draws, var_names: Sequence[str] = ()) -> Opened:
+    """Return draws of the continuous variables of another program, as `open_draws`.
 
     Raises:
-        DataError: if there is no continuous variable.
+        DataError: if there is none.
     """
-    group, named = groups["posterior"], {n.partition("[")[0] for n in var_names or ()}
-    of_features = has_features(group)
-    left_out: Reasons = {NOT_NUMBERS: [], DISCRETE: [], CONSTANT: [], INFINITE: []}
-    kept = {}
-    for variable, values in group.arrays.items():
-        if values.dtype.kind not in "biuf":
-            left_out[NOT_NUMBERS].append(variable)
-        elif not of_features and variable not in named and is_discrete(values):
-            left_out[DISCRETE].append(variable)
-        else:
-            kept[variable] = values
-    if not kept:
-        reasons = "; ".join(describe_left_out("checked", left_out))
-        message = f"no continuous variable: {reasons}; give draws of continuous ones"
-        raise DataError(message, code="no-data")
-    dims = {variable: group.dims[variable] for variable in kept}
-    parts = {**groups, "posterior": group._replace(arrays=kept, dims=dims)}
-    draws = from_groups(parts, attrs, any_variables=True)
-    if not of_features:
-        constant = [name for name in draws.values if name not in draws.sites]
-        if any(np.size(draws.values[site]) for site in draws.sites):
-            left_out[CONSTANT] += constant
-        else:  # the check refuses constants
-            draws = replace(draws, sites=tuple(draws.values))
-        draws = _without_broken(draws, named, left_out)
-    return Opened(draws, {why: names for why, names in left_out.items() if names})
-
-
-def _without_broken(draws: Draws, named: set[str], left_out: Reasons) -> Draws:
-    """Return draws without the cells that are not finite, which are added to those left out.
-
-    The other cells of their variable become variables. Variables that are named stay, and so does
-    all if nothing is finite.
-    """
+    left_out: Reasons = {DISCRETE: [], CONSTANT: [], INFINITE: []}
+    if draws.sampled is not None or draws.main:
+        return Opened(draws, left_out)
+    named = {name.partition("[")[0] for name in var_names}
     values: dict[str, Any] = {}
-    sites: list[str] = []
-    broken: list[str] = []
+    constant: dict[str, Any] = {}
     for site, array in draws.values.items():
-        if site in named or np.isfinite(np.asarray(array, np.float64)).all():
-            values[site] = array
-            sites += [site] if site in draws.sites else []
-            continue
-        one = replace(draws, values={site: array}, sites=(site,))
-        for cell, of in one.components().items():
-            if np.isfinite(of).all():
-                values[cell] = of
-                sites += [cell] if np.ptp(of) else []
-            else:
-                broken.append(cell)
-    if not any(np.size(values[site]) for site in sites):
-        return draws
-    left_out[INFINITE] += broken
-    return replace(draws, values=values, sites=tuple(sites))
+        if site not in named and is_discrete(array):
+            left_out[DISCRETE].append(site)
+        elif site in named or np.isfinite(np.asarray(array, np.float64)).all():
+            (values if np.any(array != array[:1, :1]) else constant)[site] = array
+        else:  # the cells that are finite numbers are variables of their own
+            for cell, of in replace(draws, values={site: array}).components().items():
+                if np.isfinite(of).all():
+                    (values if np.ptp(of) else constant)[cell] = of
+                else:
+                    left_out[INFINITE].append(cell)
+    if not (values or constant or left_out[INFINITE]):
+        raise _describe_nothing(left_out)
+    if not any(np.size(array) for array in values.values()):  # the check refuses these
+        kept = {n: x for n, x in draws.values.items() if n not in left_out[DISCRETE]}
+        return Opened(replace(draws, values=kept), {DISCRETE: left_out[DISCRETE]})
+    left_out[CONSTANT] += constant
+    return Opened(replace(draws, values={**values, **constant}, sampled=tuple(values)), left_out)
+
+
+def _describe_nothing(left_out: Reasons) -> DataError:
+    reasons = "; ".join(describe_left_out("checked", left_out))
+    message = f"no continuous variable: {reasons}; give draws of continuous ones"
+    return DataError(message, code="no-data")
 
 
 def is_discrete(x: Any) -> bool:
@@ -605,12 +576,12 @@ def read_posterior(posterior: Any) -> InferenceData:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no.nc: no such file: give a NetCDF file of `bpa adapt`, or of ...
     """
-    if isinstance(posterior, Draws):
+    if isinstance(posterior, Draws | WeightDraws):
         return to_arviz(posterior)
     groups, attrs = _read(posterior, "the posterior")
     with name_file(posterior) if isinstance(posterior, str | Path) else nullcontext():
         if SCHEMA in attrs:
-            as_draws(from_groups(groups, attrs, any_variables=True))
+            as_draws(from_groups(groups, attrs))
         else:
             _require_draws(groups, "the posterior")
     return to_arviz_data(to_datasets(groups), attrs)

@@ -21,6 +21,7 @@ from bpa_ppl.errors import UsageError, list_names
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
+from bpa_ppl.posterior.weight_draws import DIMS, FEATURE, WEIGHTS
 from bpa_ppl.samplers.imh import IndependenceMetropolis
 from bpa_ppl.samplers.nuts import Nuts
 from bpa_ppl.samplers.proposals import (
@@ -211,9 +212,11 @@ class Auto(Sampler, frozen=True):
         made = SamplerRecord(name=SAMPLERS.name_of(self), settings=self.settings())
         draws = Draws(
             jax.device_get(constrain_draws(target, z)),
-            target.features,
             statistics=sampled.statistics,
-            sites=inspect_model(target).latent,
+            sampled=inspect_model(target).latent,
+            main=(WEIGHTS,) if target.has_lists else (),
+            dims=DIMS,
+            coords={FEATURE: target.features},
             record=Record(sampler=made, figures=sampled.figures),
         )
         return check_draws(draws)

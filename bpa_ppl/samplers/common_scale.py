@@ -31,7 +31,7 @@ from bpa_ppl.densities.target import Coordinates, Sampled, Sites, Target, evalua
 from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.models.log_linear import scaled_log_linear
 from bpa_ppl.models.priors.scale import in_floats
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.proposals import fit_components
 from bpa_ppl.samplers.sampler import Sampler
 from bpa_ppl.samplers.scale_mixture import ScaleMixture

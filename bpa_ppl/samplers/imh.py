@@ -9,8 +9,8 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
-from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
+from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.proposals import (
     AnyProposal,
     Proposals,

@@ -15,7 +15,7 @@ from bpa_ppl.densities.mode import scatter_starts
 from bpa_ppl.densities.target import Sampled, Target, unflatten
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.sampler import Sampler
 
 #: Pieces in which the chains of BlackJAX run, so that progress is reported.
@@ -186,7 +186,7 @@ class Nutpie(Sampler, frozen=True):
         target.progress(1, 1, "nutpie")
         statistics = draws.statistics
         return Sampled(
-            z=unflatten(draws.weights, target.start),
+            z=unflatten(draws.values[WEIGHTS], target.start),
             log_density=statistics["logp"],
             statistics={title: statistics[name] for name, title in _STATISTICS.items()},
             warmup=unflatten(draws.warmup[WEIGHTS], target.start),

@@ -37,9 +37,9 @@ from bpa_ppl.densities.target import (
     unflatten,
 )
 from bpa_ppl.errors import DataError
-from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
+from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.scale_mixture import ScaleMixture, log_student
 
 #: The mode of a program of more values is not searched: its Hessian is expensive, and in so many

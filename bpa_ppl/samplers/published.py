@@ -26,8 +26,9 @@ from bpa_ppl.densities.target import (
     with_evaluations,
 )
 from bpa_ppl.errors import UsageError, wrong_value
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
+from bpa_ppl.posterior.draws import total
 from bpa_ppl.posterior.record import Figures
+from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
 from bpa_ppl.samplers.chains import Chains, ChainSampler, run_chains
 from bpa_ppl.samplers.rwm import random_walk
 from bpa_ppl.samplers.sampler import Sampler
@@ -58,7 +59,7 @@ class Heuristic(Sampler, frozen=True):
     draws: Count = 1000
     delta: Positive = 1.0
 
-    def reweight(self, target: Target, earlier: Draws) -> Sampled:
+    def reweight(self, target: Target, earlier: WeightDraws) -> Sampled:
         return weight_again(target, earlier, self.delta)
 
     def sample(self, target: Target) -> Sampled:
@@ -125,7 +126,7 @@ def weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
     return with_evaluations(sampled)
 
 
-def weight_again(target: Target, earlier: Draws, delta: float) -> Sampled:
+def weight_again(target: Target, earlier: WeightDraws, delta: float) -> Sampled:
     """Return the vectors of a posterior, weighted by the likelihood of further lists, too.
 
     The result is that of all lists at once, and takes the time of the new ones (Eq. 11).
@@ -144,15 +145,15 @@ def weight_again(target: Target, earlier: Draws, delta: float) -> Sampled:
         raise wrong_value(rule, delta, "delta", remedy="give the same", code="conflict")
     sampled = weight_vectors(target, earlier.flat, delta)
     assert sampled.log_likelihood is not None
-    assert earlier.log_density is not None  # `weight_vectors` records both
-    assert earlier.log_weight is not None
+    assert earlier.draws.log_density is not None  # `weight_vectors` records both
+    assert earlier.draws.log_weight is not None
     log_p = total(sampled.log_likelihood, earlier.shape)
     lists = 0 if earlier.sentence_ids is None else len(earlier.sentence_ids)
     count = earlier.record.figures.earlier_lists + lists
     return replace(
         sampled,
-        log_density=earlier.log_density + log_p,
-        log_weight=earlier.log_weight + log_p / delta,
+        log_density=earlier.draws.log_density + log_p,
+        log_weight=earlier.draws.log_weight + log_p / delta,
         figures=structs.replace(sampled.figures, earlier_lists=count),
     )
 

@@ -11,7 +11,7 @@ from bpa_ppl.errors import wrong_value
 
 if TYPE_CHECKING:
     from bpa_ppl.densities.target import Sampled, Target
-    from bpa_ppl.posterior.draws import Draws
+    from bpa_ppl.posterior.weight_draws import WeightDraws
 
 #: The default of `adapt`, and the sampler that it chooses in most cases.
 DEFAULT, USUAL = "auto", "imh"
@@ -83,7 +83,7 @@ class Sampler(Component, frozen=True):
         """
         return self
 
-    def keeps(self, posterior: Draws | None) -> bool:
+    def keeps(self, posterior: WeightDraws | None) -> bool:
         """Return whether it weights the draws of a posterior again, which are its own.
 
         Args:
@@ -93,7 +93,7 @@ class Sampler(Component, frozen=True):
             return False
         return posterior.record.sampler.name == SAMPLERS.name_of(self)
 
-    def reweight(self, target: Target, earlier: Draws) -> Sampled:
+    def reweight(self, target: Target, earlier: WeightDraws) -> Sampled:
         """Weight the draws of an earlier posterior again, by the lists of the target.
 
         Args:

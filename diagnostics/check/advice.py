@@ -67,7 +67,8 @@ class Advice:
 
     >>> from bpa_ppl.posterior.record import Record, SamplerRecord
     >>> sampler = SamplerRecord(name="imh", settings={"draws": 1000, "warmup": 100})
-    >>> draws = Draws({"weights": [[[0.0]]]}, ("LM0",), record=Record(sampler=sampler))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> draws = name_array([[[0.0]]], ("LM0",), record=Record(sampler=sampler))
     >>> Advice(draws).more_draws(3.0)
     'draw more (imh:draws=7), or use a sampler that mixes better (nuts)'
     """
@@ -162,7 +163,8 @@ class Advice:
     def try_settings(self, name: str | None = None, **settings: float) -> str:
         """Return settings of a sampler to try, in brackets after an advice.
 
-        >>> Advice(Draws({"weights": [[[0.0]]]}, ("LM0",))).try_settings("rwm", thinning=5)
+        >>> from bpa_ppl.posterior.draws import name_array
+        >>> Advice(name_array([[[0.0]]], ("LM0",))).try_settings("rwm", thinning=5)
         ' (rwm:thinning=5)'
         """
         name = name or self.name or ""
@@ -278,7 +280,8 @@ def find_advice(draws: Draws) -> Advice:
     Samplers without their own and other programs have the general one, or that for Hamiltonian
     samplers if divergences are recorded.
 
-    >>> type(find_advice(Draws({"weights": [[[0.0]]]}, ("LM0",)))).__name__
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> type(find_advice(name_array([[[0.0]]], ("LM0",)))).__name__
     'Advice'
     """
     kind: type[Advice] = HamiltonianAdvice if "diverging" in draws.statistics else Advice

@@ -160,7 +160,8 @@ def check(
             limit.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 50, 2))
-    >>> draws = Draws({"weights": drawn}, ("LM0", "WP0"))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> draws = name_array(drawn, ("LM0", "WP0"))
     >>> bool(check(draws)), bool(check(draws, {"bulk-ess": 100, "tail-ess": 100, "r-hat": 1.1}))
     (False, True)
     """
@@ -252,7 +253,8 @@ def check_and_record(draws: Draws) -> tuple[Draws, Report]:
     Draws that record it already are not checked again.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
-    >>> recorded, report = check_and_record(Draws({"weights": drawn}, ("LM0",)))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> recorded, report = check_and_record(name_array(drawn, ("LM0",)))
     >>> bool(report), str(recorded.record.verdict)
     (True, 'passed')
     """
@@ -268,7 +270,8 @@ def read_report(draws: Draws) -> Report | None:
     """Return the report that draws record, if they are those that were checked, else None.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
-    >>> recorded, report = check_and_record(Draws({"weights": drawn}, ("LM0",)))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> recorded, report = check_and_record(name_array(drawn, ("LM0",)))
     >>> read_report(recorded) == report
     True
     >>> read_report(replace(recorded, values={"weights": drawn + 1}))
@@ -294,11 +297,11 @@ def _select_covered(draws: Draws, diagnostics: Mapping[str, Diagnostic]) -> Draw
         sampler = SamplerRecord(name=recorded.chosen, settings=recorded.chosen_settings)
     return Draws(
         draws.values,
-        draws.features,
         draws.kind,
         draws.log_weight,
         statistics=draws.statistics,
-        sites=draws.sites,
+        sampled=draws.sampled,
+        main=draws.main,
         dims=draws.dims,
         coords=draws.coords,
         record=Record(sampler=sampler, figures=Figures(**figures)),
@@ -336,7 +339,8 @@ def refuse_unconverged(posterior: Posterior, name: str | Path = "") -> None:
         NotConverged: if it fails.
 
     >>> stuck = np.repeat([[0.0], [9.0]], 100, axis=1)[..., None]
-    >>> refuse_unconverged(Draws({"weights": stuck + np.linspace(0, 1, 100)[:, None]}, ("LM0",)))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> refuse_unconverged(name_array(stuck + np.linspace(0, 1, 100)[:, None], ("LM0",)))
     Traceback (most recent call last):
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """

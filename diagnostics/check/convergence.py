@@ -261,7 +261,7 @@ def _lack_mean(run: Run) -> npt.NDArray[np.bool_]:
 
     Without a mean, weights of lists fail the check.
     """
-    if run.draws.features:
+    if run.draws.main:
         return np.zeros(len(run.names), bool)
     return np.asarray(run.tail_shapes > run.find(Tails).limit)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import groupby
-from operator import itemgetter
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -13,7 +11,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.diagnostics.check.advice import Advice, find_advice
-from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding
 from bpa_ppl.posterior.statistics import (
     LARGEST,
@@ -43,7 +41,8 @@ class Run:
         diagnostics: all diagnostics of the check, with their limits.
 
     >>> values = np.random.default_rng(0).normal(size=(4, 100, 1))
-    >>> run = Run(Draws({"weights": values}, ("LM0",)))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> run = Run(name_array(values, ("LM0",)))
     >>> run.usable, run.names, run.values.shape, run.chain_labels[:2]
     (True, ['LM0'], (4, 100, 1), ['chain 0', 'chain 1'])
     """
@@ -63,8 +62,9 @@ class Run:
 
     @property
     def main(self) -> Float64:
-        """(C, D, components): the draws of the weights; of all sites if there are no weights."""
-        return self.draws.weights if self.draws.features else self.values
+        """(C, D, components): the draws of the main sites; of all if there are none."""
+        of_main = np.isin(self.draws.cells.sites, self.draws.main)
+        return self.draws.array[..., of_main] if self.draws.main else self.values
 
     @cached_property
     def _components(self) -> tuple[list[str], Float64]:
@@ -135,7 +135,7 @@ class Run:
         The posterior of the weights of lists mostly has one. Where the density jumps, chains stay
         at one side of the jump.
         """
-        if self.draws.features or self.draws.record.figures.jumps:
+        if self.draws.main or self.draws.record.figures.jumps:
             return False
         if (self.draws.record.figures.modes or 1) > 1:
             return True
@@ -242,20 +242,22 @@ def list_components(draws: Draws) -> tuple[list[str], Float64]:
 
     Draws that are not finite, or beyond `LARGEST`, are NaN.
 
-    A constant component of a site whose other components vary is left out: it is structural, such
-    as the diagonal of a correlation matrix.
+    A constant component of a site whose other components vary is left out, unless it is a main
+    site: it is structural, such as the diagonal of a correlation matrix.
 
-    >>> draws = Draws({"weights": np.ones((1, 2, 1)), "s": [[3, 4]]}, ("LM0",), sites=("s",))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> draws = name_array(np.ones((1, 2, 1)), ("LM0",), values={"s": [[3, 4]]}, sampled=("s",))
     >>> list_components(draws)[0]
     ['LM0', 's']
     """
-    components = dict[str, Float64]()
-    for site, of_site in groupby(draws.cells(), key=itemgetter(0)):
-        cells = {name: cell for _, name, cell in of_site}
-        moving = {name: cell for name, cell in cells.items() if np.ptp(cell) != 0}
-        components |= cells if site == WEIGHTS and draws.features else moving or cells
-    values = np.stack([*components.values()], axis=-1)
-    return list(components), np.where(np.abs(values) <= LARGEST, values, np.nan)
+    sites, names, values = draws.cells
+    moves = np.ptp(values, axis=(0, 1)) != 0
+    moving = {site for site, one in zip(sites, moves, strict=True) if one}
+    kept = [
+        k for k, site in enumerate(sites) if moves[k] or site in draws.main or site not in moving
+    ]
+    values = values[..., kept]
+    return [names[k] for k in kept], np.where(np.abs(values) <= LARGEST, values, np.nan)
 
 
 #: In the order of the table: those that explain others come first.

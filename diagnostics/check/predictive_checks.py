@@ -13,9 +13,9 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.oracles import select_judged
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.adapter import as_draws, to_arviz
-from bpa_ppl.posterior.draws import Draws, find_ids
+from bpa_ppl.posterior.adapter import as_draws, as_weight_draws, to_arviz
 from bpa_ppl.posterior.probabilities import normalise
+from bpa_ppl.posterior.weight_draws import WeightDraws, find_ids
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BLOCK = 64
 
 
-def _check_lists(draws: Draws, lists: NBest) -> tuple[NBest, Int64]:
+def _check_lists(draws: WeightDraws, lists: NBest) -> tuple[NBest, Int64]:
     """Return the lists that a posterior was adapted to, with its features, and their oracles.
 
     If the gain is a column, only judged candidates are kept.
@@ -37,10 +37,10 @@ def _check_lists(draws: Draws, lists: NBest) -> tuple[NBest, Int64]:
     prepared = recipe.for_training(lists).lists
     if recipe.gain is not None:
         prepared = select_judged(prepared, recipe.gain)[0]
-    if "oracle" not in draws.observed:
+    if "oracle" not in draws.draws.observed:
         message = "no record of oracles in the posterior: adapt again"
         raise DataError(message, code="no-data")
-    index = np.asarray(draws.observed["oracle"], np.int64)
+    index = np.asarray(draws.draws.observed["oracle"], np.int64)
     ids, of_lists = find_ids(draws, prepared)
     same = ids is None or not draws.record.data or np.array_equal(ids, of_lists)
     if len(index) != len(prepared) or not same or np.any(index >= prepared.sizes):
@@ -78,15 +78,17 @@ def with_predictions(posterior: Posterior, lists: NBest, *, seed: int = 0) -> In
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.posterior.draws import Draws
     >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [np.log(3)]]] * 2, ["LM0"])
-    >>> draws = Draws({"weights": np.ones((2, 500, 1))}, ("LM0",), observed={"oracle": [1, 0]})
-    >>> drawn = as_draws(with_predictions(draws, lists)).predictive["oracle"]
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> draws = name_array(np.ones((2, 500, 1)), ("LM0",), observed={"oracle": [1, 0]})
+    >>> drawn = as_weight_draws(with_predictions(draws, lists)).predictive["oracle"]
     >>> drawn.shape, bool(abs((drawn >= 1).mean() - 0.75) < 0.03)
     ((2, 500, 2), True)
     """
     draws = as_draws(posterior).resampled(seed)
-    prepared, oracle = _check_lists(draws, lists)
+    weights = as_weight_draws(draws)
+    prepared, oracle = _check_lists(weights, lists)
     rng = np.random.default_rng(check_seed(seed))
-    drawn = _draw(prepared, draws.aligned(prepared), rng).reshape(*draws.shape, len(prepared))
+    drawn = _draw(prepared, weights.aligned(prepared), rng).reshape(*draws.shape, len(prepared))
     exact = drawn + rng.random(drawn.shape)
     # Rounded towards zero: a position plus a fraction is below the next position.
     narrow = exact.astype(np.float32)

@@ -71,7 +71,7 @@ def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | Non
     >>> values = {"x": rng.normal(size=(4, 1000))}
     >>> prior = {"x": rng.normal(size=(1, 1000))}
     >>> prior["x"][:, :500] = rng.normal(8, 0.1, size=500)
-    >>> result = compare_with_prior(Draws(values, (), sites=("x",), prior=prior), np.zeros(1000))
+    >>> result = compare_with_prior(Draws(values, sampled=("x",), prior=prior), np.zeros(1000))
     >>> result.where, result.p_value < 1e-9, round(result.mean)
     ('x', True, 4)
     """
@@ -87,7 +87,11 @@ def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | Non
         return None
     names, values = np.array(names)[moves].tolist(), values[..., moves]
     of_prior = Draws(
-        draws.prior, draws.features, sites=draws.sites, dims=draws.dims, coords=draws.coords
+        draws.prior,
+        sampled=draws.sampled,
+        main=draws.main,
+        dims=draws.dims,
+        coords=draws.coords,
     ).components()
     prior = np.stack([of_prior[name][0] for name in names], axis=-1)
     flat = values.reshape(-1, len(names))

@@ -12,7 +12,7 @@ import numpy as np
 
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.record import to_attributes
+from bpa_ppl.posterior.record import Record, to_attributes
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -24,32 +24,28 @@ _PACKAGES = ("numpyro", "jax", "jaxlib", "numpy", "python")
 _DIGITS = 12  # of a hash in a signature
 
 
-def read_attributes(draws: Draws) -> dict[str, str]:
+def read_attributes(record: Record) -> dict[str, str]:
     """Return the recorded attributes of draws in words.
 
     >>> from bpa_ppl.posterior.record import Record
-    >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=Record(seed=7))
-    >>> read_attributes(draws)
+    >>> read_attributes(Record(seed=7))
     {'seed': '7'}
     """
-    recorded = to_attributes(draws.record)
+    recorded = to_attributes(record)
     shown = {k: in_words(value) for k, value in recorded.items() if k not in _ELSEWHERE}
     return {k.replace("_", " "): text for k, text in shown.items() if text}
 
 
-def compare_data(draws: Draws, other: Draws) -> list[str]:
+def compare_data(record: Record, other: Record) -> list[str]:
     """Return the kinds of data whose hashes differ between two posteriors, see `Sentences.hashes`.
 
     >>> from bpa_ppl.posterior.record import Record
-    >>> zeros, data = {"weights": np.zeros((2, 10, 1))}, {"texts": "5f", "gains": "a0"}
-    >>> one, other = (
-    ...     Draws(zeros, ("LM0",), record=Record(data=data | {"gains": gains})) for gains in "ab"
-    ... )
+    >>> one, other = (Record(data={"texts": "5f", "gains": gains}) for gains in "ab")
     >>> compare_data(one, other)
     ['gains']
     """
-    theirs = other.record.data
-    return [n for n, value in draws.record.data.items() if theirs.get(n, value) != value]
+    theirs = other.data
+    return [n for n, value in record.data.items() if theirs.get(n, value) != value]
 
 
 def describe_difference(draws: Draws, other: Draws, name: str) -> str:
@@ -61,13 +57,13 @@ def describe_difference(draws: Draws, other: Draws, name: str) -> str:
         name: the file name of the first adaptation.
 
     >>> from bpa_ppl.posterior.record import Record
-    >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=Record(seed=1))
+    >>> draws = Draws({"mu": np.zeros((2, 10))}, record=Record(seed=1))
     >>> describe_difference(draws, draws, "old.nc")
     'the draws are those of old.nc'
-    >>> describe_difference(draws, Draws({"weights": np.ones((2, 10, 1))}, ("LM0",)), "old.nc")
+    >>> describe_difference(draws, Draws({"mu": np.ones((2, 10))}), "old.nc")
     'the draws differ from those of old.nc: other seed'
     """
-    if np.array_equal(draws.weights, other.weights):
+    if np.array_equal(draws.array, other.array):
         return f"the draws are those of {name}"
     parts = signature(other).split("|")
     differ = [part for part in signature(draws).split("|") if part not in parts]
@@ -88,13 +84,13 @@ def signature(posterior: Posterior) -> str:
     >>> from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SamplerRecord
     >>> sampler = SamplerRecord(name="imh", settings={"draws": 10})
     >>> record = Record(sampler=sampler, seed=7, versions={"jax": "0.9"})
-    >>> signature(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=record))
+    >>> signature(Draws({"mu": np.zeros((2, 10))}, record=record))
     'sampler:imh|chains:2|draws:10|seed:7|jax:0.9'
     >>> record = Record(recipe=RecipeRecord(gain=GainColumn("mqm", negative=True)))
-    >>> signature(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=record))
+    >>> signature(Draws({"mu": np.zeros((2, 10))}, record=record))
     'gain_column:-mqm|chains:2|draws:10'
     """
-    draws = as_draws(posterior, finite=False, any_variables=True)
+    draws = as_draws(posterior, finite=False)
     record, (chains, count) = draws.record, draws.shape
     observed, recipe, prior = record.observed, record.recipe, record.prior
     sources = to_attributes(record).get("feature_sources", [])
@@ -125,11 +121,11 @@ def signature(posterior: Posterior) -> str:
     return "|".join(f"{key}:{value}" for key, value in parts.items() if value not in (None, ""))
 
 
-def suggest_command(draws: Draws) -> str | None:
+def suggest_command(record: Record) -> str | None:
     """Return the command, and the Python call, that repeat the adaptation; None if unknown."""
-    if draws.record.options is None:
+    if record.options is None:
         return None
-    lists = draws.record.lists or "LISTS"
+    lists = record.lists or "LISTS"
     lists = "LISTS" if lists.startswith("<") else shlex.quote(lists)
     return (
         f"bpa adapt {lists} --like POSTERIOR -o again.nc\n\n"

@@ -11,8 +11,9 @@ from msgspec import structs
 
 from bpa_ppl.diagnostics.pages.page import Outcome, Section, Table
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import RATER, SLIP, quantiles
+from bpa_ppl.posterior.draws import quantiles
 from bpa_ppl.posterior.record import Agreement
+from bpa_ppl.posterior.weight_draws import RATER, SLIP
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -82,12 +83,12 @@ class Raters(Outcome):
 def compare_raters(posterior: Posterior) -> Raters | None:
     """Return what a posterior records of its raters; None if it names none.
 
-    >>> values = {"weights": np.zeros((1, 2, 1)), "slip": np.array([[[0.125], [0.375]]])}
+    >>> values = {"slip": np.array([[[0.125], [0.375]]])}
     >>> coords, dims = {"rater": ("ann",)}, {"slip": ("rater",)}
-    >>> from bpa_ppl import Draws
     >>> from bpa_ppl.posterior.record import ObservedRecord, Record
     >>> record = Record(observed=ObservedRecord(raters={"ann": 12}))
-    >>> draws = Draws(values, ("LM0",), coords=coords, dims=dims, record=record)
+    >>> from bpa_ppl.posterior.draws import Draws
+    >>> draws = Draws(values, coords=coords, dims=dims, record=record)
     >>> compare_raters(draws).slips["ann"][0]
     0.25
     """
@@ -95,8 +96,9 @@ def compare_raters(posterior: Posterior) -> Raters | None:
     observed = draws.record.observed
     slips: dict[str, tuple[float, float, float]] = {}
     if SLIP in draws.values and draws.dims.get(SLIP) == (RATER,):
-        rates = np.asarray(draws.values[SLIP], np.float64).reshape(len(draws.flat), -1)
-        names = draws.coords.get(RATER) or tuple(map(str, range(rates.shape[1])))
+        rates = np.asarray(draws.values[SLIP], np.float64)
+        rates = rates.reshape(-1, rates.shape[-1])
+        names = draws.label_cells(SLIP)
         mean = np.average(rates, axis=0, weights=draws.importance)
         tail = (1 - _PROBABILITY) / 2
         low, high = quantiles(rates, (tail, 1 - tail), draws.importance).tolist()

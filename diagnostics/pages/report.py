@@ -44,8 +44,9 @@ from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE, Reliability
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
 from bpa_ppl.errors import wrong_value
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles, standardise
+from bpa_ppl.posterior.draws import Draws, quantiles
 from bpa_ppl.posterior.statistics import ess, r_hat
+from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws, standardise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,13 +122,14 @@ def posterior_page(
         DataError: if there are no draws, or a weight of a feature is not finite.
         UsageError: if it is not a posterior, or no variable is to be shown.
 
-    >>> data = Draws({"weights": np.zeros((2, 5, 3))}, ("LM0", "TM0", "WP0"))
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> data = name_weights(np.zeros((2, 5, 3)), ("LM0", "TM0", "WP0"))
     >>> "NOT converged" in posterior_page(data)
     True
     """
     if top < 1:
         raise wrong_value("the report shows at least 1 variable", top, "top")
-    draws = as_draws(posterior, any_variables=True)
+    draws = as_draws(posterior)
     report, scaled = check_and_record(draws)[1], standardise(draws)
     shown, unit = (draws, _RAW) if scaled is None else (scaled, _STANDARDISED)
     verdicts = [*([] if answer is None else [answer[0]]), _describe_verdict(report, draws.record)]
@@ -137,7 +139,7 @@ def posterior_page(
         *(() if answer is None else answer[1]),
         *_describe_comparison(draws, report),
         *_describe_reliability(draws),
-        *([_describe_weights(shown, unit, report)] if draws.features else []),
+        *([_describe_weights(WeightDraws(shown), unit, report)] if draws.main else []),
         *([] if raters is None else [raters.section()]),
         *_describe_other_variables(draws),
         _describe_diagnostics(draws, report),
@@ -164,7 +166,7 @@ def _describe_comparison(draws: Draws, report: Report) -> list[Section]:
 
     Draws that fail their check support no advice.
     """
-    comparison = read_comparison(draws)
+    comparison = read_comparison(draws.record)
     if comparison is None:
         return []
     if not report:
@@ -176,7 +178,7 @@ def _describe_comparison(draws: Draws, report: Report) -> list[Section]:
 
 def _describe_reliability(draws: Draws) -> list[Section]:
     """Return how often choices between two candidates agree with the judge, if recorded."""
-    reliability = Reliability.of(draws)
+    reliability = Reliability.of(draws.record)
     if reliability is None:
         return []
     rows = []
@@ -190,7 +192,7 @@ def _describe_reliability(draws: Draws) -> list[Section]:
     return [Section("How sure are the choices?", [picture, table])]
 
 
-def _describe_weights(draws: Draws, unit: str, report: Report) -> Section:
+def _describe_weights(draws: WeightDraws, unit: str, report: Report) -> Section:
     units = _NO_UNIT if unit == _RAW else _UNIT
     doubt = [] if report else [_DOUBT]
     changes = ["The posterior does not record the canonical weights that it started from."]
@@ -210,10 +212,10 @@ def _describe_weights(draws: Draws, unit: str, report: Report) -> Section:
     return Section("What moved", [*doubt, units, *changes, _tabulate_weights(draws, unit)])
 
 
-def _tabulate_weights(draws: Draws, unit: str) -> Table:
+def _tabulate_weights(draws: WeightDraws, unit: str) -> Table:
     """Return the table of all weights, in a unit; the fixed ones come last."""
     canonical, mean = draws.canonical, draws.mean
-    columns = _summarise_components(draws, draws.weights)
+    columns = _summarise_components(draws.draws, draws.weights)
     del columns["sd"]
     if canonical is not None:
         shares = zip(_compute_shares(canonical), _compute_shares(mean), strict=True)
@@ -248,7 +250,7 @@ def _describe_other_variables(draws: Draws) -> list[Section]:
     sites = sorted(draws.values, key=lambda site: np.size(draws.values[site]))
     ordered = replace(draws, values={site: draws.values[site] for site in sites})
     components = ordered.components(derived=True)
-    names = [name for name in components if name not in draws.features]
+    names = [name for name in components if name not in draws.main_names]
     if not names:
         return []
     shown = names[:_MAX_ROWS]
@@ -261,7 +263,7 @@ def _describe_other_variables(draws: Draws) -> list[Section]:
         f"units of the model.{first}"
     )
     table = Table(("variable", *columns), rows, caption)
-    title = "Hyperparameters and other variables" if draws.features else "Variables"
+    title = "Hyperparameters and other variables" if draws.main else "Variables"
     return [Section(title, [table])]
 
 
@@ -295,11 +297,11 @@ def _summarise_components(draws: Draws, values: Float64) -> dict[str, list[str]]
     }
 
 
-def _mark_directions(draws: Draws) -> list[str]:
+def _mark_directions(draws: WeightDraws) -> list[str]:
     """Return where an interval excludes the canonical weight, else an empty text."""
     if len(draws.flat) == 1:
         return [""] * len(draws.features)
-    canonical, (low, high) = np.asarray(draws.canonical), draws.interval(PROBABILITY)
+    canonical, (low, high) = np.asarray(draws.canonical), draws.marginal.interval(PROBABILITY)
     moved = np.select([canonical < low, canonical > high], ["▲ up", "▼ down"], "")
     return list(map(str, moved))
 
@@ -326,7 +328,7 @@ def _describe_diagnostics(draws: Draws, report: Report) -> Section:
 
 def _draw_pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
     """Return the section of figures: the weights, the ways to choose, and the chains."""
-    comparison = read_comparison(draws)
+    comparison = read_comparison(draws.record)
     ways = [] if comparison is None else picture_ways(comparison)
     figures = list[Html](ways)
     # The figure of the weights is as high as that of the chains beside it, but for other figures.
@@ -334,12 +336,14 @@ def _draw_pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
     if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:
         figures.append(_draw_chains(draws, scaled, unit, top))
         height = 0.0 if ways else chains_height(min(top, len(list_components(draws)[0])))
-    if draws.features:
-        shown = sorted(scaled.largest_shifts(_MAX_FOREST), key=lambda k: -scaled.mean[k])
-        suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
+    if draws.main:
+        weights = WeightDraws(scaled)
+        shown = sorted(weights.largest_shifts(_MAX_FOREST), key=lambda k: -weights.mean[k])
+        count = len(weights.features)
+        suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < count else ""
         caption = f"{_capitalise(unit)}. {_FOREST}{suffix}"
         alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
-        forest = _draw_forest(scaled, shown, unit, height)
+        forest = _draw_forest(weights, shown, unit, height)
         figures.insert(0, embed_figure(forest, alternative, caption, "svg"))
     return Section("In pictures", [gallery(figures)])
 
@@ -347,19 +351,19 @@ def _draw_pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
 def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Html:
     """Return the figure of the chains of the components that mix worst."""
     names, worst = list_components(draws)[0], find_worst_mixing(draws, top)
-    kind = "weights" if draws.features else "variables"
-    kind += " and other parameters" if 0 < len(draws.features) < len(names) else ""
+    kind = "weights" if draws.main else "variables"
+    kind += " and other parameters" if 0 < len(draws.main_names) < len(names) else ""
     limits = [f"the {top} of {len(names)} {kind} that mix worst"] if len(names) > top else []
     if draws.shape[0] > MAX_CHAINS:
         limits.append(f"the first {MAX_CHAINS} of {draws.shape[0]} chains")
     shown = f" Shown: {', '.join(limits)}; the diagnostics are of all." if limits else ""
-    unit = f" Weights: {unit}." if draws.features else ""
+    unit = f" Weights: {unit}." if draws.main else ""
     caption = f"{CAPTION}{unit}{shown}"
     return embed_figure(draw_traces(scaled, worst), f"Traces of {', '.join(worst)}", caption)
 
 
 def _describe_provenance(draws: Draws) -> Section:
-    recorded, commands = list(read_attributes(draws).items()), suggest_command(draws)
+    recorded, commands = list(read_attributes(draws.record).items()), suggest_command(draws.record)
     blocks: list[Block] = ["The posterior does not record how it was made."]
     if recorded:
         blocks = [Table(("what", "value"), recorded)]
@@ -369,7 +373,7 @@ def _describe_provenance(draws: Draws) -> Section:
 
 
 def _draw_forest(
-    draws: Draws, features: Sequence[int], unit: str = _RAW, height: float = 0.0
+    draws: WeightDraws, features: Sequence[int], unit: str = _RAW, height: float = 0.0
 ) -> Figure:
     """Draw intervals of some weights over those of their prior, and canonical weights as crosses.
 
@@ -382,9 +386,10 @@ def _draw_forest(
     least = max(0.5 + 0.28 * len(features), height - 0.5)  # the axis has the rest
     figure, ((axes,),) = empty_figure(1, 1, least, width=NARROW)
     rows = np.arange(len(features))[::-1]
-    low, high = draws.interval(PROBABILITY)[:, features]
+    low, high = draws.marginal.interval(PROBABILITY)[:, features]
     limits = [low, high]
-    prior = np.asarray(draws.prior.get(WEIGHTS, ()), np.float64).reshape(-1, len(draws.features))
+    prior = np.asarray(draws.draws.prior.get(WEIGHTS, ()), np.float64)
+    prior = prior.reshape(-1, len(draws.features))
     if len(prior):
         equal = np.full(len(prior), 1 / len(prior))
         prior_interval = quantiles(prior, _TAILS, equal)[:, features]

@@ -24,9 +24,10 @@ from bpa_ppl.diagnostics.pages.page import Headline, Section, page, write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.errors import DataError, list_names, unknown_name, wrong_value
 from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
-from bpa_ppl.posterior.draws import Draws, choose_components, standardise
+from bpa_ppl.posterior.draws import Draws, choose_components
 from bpa_ppl.posterior.opening import open_to_show
 from bpa_ppl.posterior.statistics import autocorrelation, ess
+from bpa_ppl.posterior.weight_draws import standardise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,7 +108,7 @@ def write_traces(
         paths.append(paths[0].with_suffix(".html"))
     report = check_and_record(draws)[1]
     caption, shown = CAPTION, ", ".join(chosen)
-    if draws.features:
+    if draws.main:
         unit = "in raw units" if scaled is draws else "per standard deviation"
         caption += f" Weights are {unit}."
     text = "Converged." if report else "NOT converged: see bpa check."
@@ -146,7 +147,8 @@ def plot_trace(
         UsageError: if `top` is below 1.
 
     >>> chains = np.random.default_rng(0).normal(size=(2, 50, 1))
-    >>> [axes.get_xlabel() for axes in plot_trace(Draws({"weights": chains}, ("LM0",))).axes]
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> [axes.get_xlabel() for axes in plot_trace(name_weights(chains, ("LM0",))).axes]
     ['density', 'draw', 'ranks']
     """
     draws = _require_chains(posterior, var_names, log_weights)
@@ -227,7 +229,7 @@ def draw_traces(draws: Draws, names: Sequence[str], left_out: Sequence[str] = ()
     """
     kept, warmup = draws.components(derived=True), {}
     if draws.warmup:
-        discarded = Draws(draws.warmup, draws.features, dims=draws.dims, coords=draws.coords)
+        discarded = Draws(draws.warmup, main=draws.main, dims=draws.dims, coords=draws.coords)
         warmup = discarded.components(derived=True)
     values = np.stack([kept[name][:MAX_CHAINS] for name in names], axis=-1)
     size = NARROW, chains_height(len(names))

@@ -64,7 +64,8 @@ from bpa_ppl.gains.oracles import Oracles
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
+from bpa_ppl.posterior.draws import name_array, total
+from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import AnyStart
 
@@ -524,7 +525,7 @@ def _rank_true_values(
     """
     log_weight = None if run.log_weight is None else np.asarray(run.log_weight, np.float64)
     kind = "chains" if log_weight is None else "weighted"
-    draws = Draws({WEIGHTS: np.asarray(run.draws)}, names, kind, log_weight)
+    draws = name_array(run.draws, names, kind=kind, log_weight=log_weight)
     sample, truth = resample_independent(draws, RANKED, rng), np.asarray(run.truth, np.float64)
     tied = (sample == truth).sum(axis=0)
     rank = (sample < truth).sum(axis=0) + rng.integers(0, tied + 1)

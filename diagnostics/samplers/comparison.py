@@ -143,7 +143,8 @@ class Comparison(Outcome):
         stopped: why not all runs of samplers have ended; empty if they have.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
-    >>> result = compare({"a": [Draws({"weights": drawn}, ("LM0",))]})  # no reference, no verdict
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> result = compare({"a": [name_array(drawn, ("LM0",))]})  # no reference, no verdict
     >>> result.passed, result["a"].verdict, list(result.as_dict()["samplers"])
     (True, '', ['a'])
     """
@@ -274,7 +275,7 @@ def compare(
     for name, of_sampler in selection.recorded.items():
         for run in of_sampler:
             check_same_posterior(name, run, expected)
-    runs, order = dict(selection.runs), selection.runs[first][0].features
+    runs, order = dict(selection.runs), selection.runs[first][0].names
     standard, description = None, _POOLED if len(runs) > 1 else ""
     if standard_name is not None:
         draws = concatenate_runs(runs.pop(standard_name))
@@ -395,7 +396,8 @@ def reference_problem(draws: Draws, name: str, remedy: str = "draw more") -> str
         name: of the draws.
         remedy: what to do about it.
 
-    >>> reference_problem(Draws({"weights": np.eye(20)[None, :, :1]}, ("mu",)), "b")
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> reference_problem(name_array(np.eye(20)[None, :, :1], ("mu",)), "b")
     'b has 20 effective draws and R-hat 1.000, and needs at least 400 and at most 1.01: draw more'
     """
     size, r_hat = smallest_ess(draws), largest_r_hat(draws)
@@ -437,8 +439,8 @@ def _judge(
         DataError: if both have the same draws.
     """
     truth = standard.draws
-    copies = find_copied_chains([*draws.weights, *truth.weights])
-    if any(i < len(draws.weights) <= j for i, j in copies):
+    copies = find_copied_chains([*draws.array, *truth.array])
+    if any(i < len(draws.array) <= j for i, j in copies):
         same = f"{result.sampler} has the draws of {standard.name}, which are no other run"
         raise DataError(f"{same}: pass other runs", code="duplicate")
     if problem := reference_problem(truth, standard.name, standard.remedy):
@@ -494,11 +496,12 @@ def _find_rounded(draws: Draws) -> list[str]:
     values, the smallest step is about a square of n smaller than all together.
 
     >>> x = np.random.default_rng(0).normal(size=(4, 1000))
-    >>> _find_rounded(Draws({"weights": np.stack([x, x.round(2)], axis=-1)}, ("exact", "rounded")))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> _find_rounded(name_array(np.stack([x, x.round(2)], axis=-1), ("exact", "rounded")))
     ['rounded']
     """
     rounded = []
-    for name, values in zip(draws.features, draws.flat.T, strict=True):
+    for name, values in zip(draws.names, draws.flat.T, strict=True):
         low, high = np.quantile(values, (0.25, 0.75))
         distinct = np.unique(values[(low <= values) & (values <= high)])
         if len(distinct) > 1 and np.diff(distinct).min() * len(distinct) > (high - low) / 2:

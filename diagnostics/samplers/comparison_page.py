@@ -126,7 +126,7 @@ def render_comparison(
 def _order_variables(result: SamplerResult, draws: Draws) -> list[str]:
     """Return the variables, the ones that are furthest off first."""
     rows = sorted(result.discrepancies, key=lambda row: -abs(row["z"]))
-    return list(dict.fromkeys([*(str(row["variable"]) for row in rows), *draws.features]))
+    return list(dict.fromkeys([*(str(row["variable"]) for row in rows), *draws.names]))
 
 
 def _describe_verdict(comparison: Comparison) -> Headline:

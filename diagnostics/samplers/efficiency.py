@@ -106,14 +106,15 @@ def ess_by_weight(draws: Draws, method: str = "bulk") -> Float64:
         draws: chains, or draws with importance weights, whose ESS is Kish's.
         method: of ArviZ: `bulk`, `tail` or `mean`.
 
-    >>> constant = Draws({"weights": np.zeros((4, 100, 1))}, ("LM0",))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> constant = name_array(np.zeros((4, 100, 1)), ("LM0",))
     >>> ess_by_weight(constant).tolist()
     [0.0]
     """
     if draws.weighted:
-        return np.full(len(draws.features), kish(draws.importance))
-    moved = np.ptp(draws.weights, axis=(0, 1)) > 0
-    return np.where(moved, np.nan_to_num(ess(draws.weights, method)), 0.0)
+        return np.full(len(draws.names), kish(draws.importance))
+    moved = np.ptp(draws.array, axis=(0, 1)) > 0
+    return np.where(moved, np.nan_to_num(ess(draws.array, method)), 0.0)
 
 
 def smallest_ess(draws: Draws) -> float:
@@ -125,7 +126,7 @@ def largest_r_hat(draws: Draws) -> float:
     """Return the largest rank-normalised split R-hat of a weight; 1 for weighted draws."""
     if draws.weighted:
         return 1.0
-    return float(np.max(np.nan_to_num(r_hat(draws.weights), nan=np.inf)))
+    return float(np.max(np.nan_to_num(r_hat(draws.array), nan=np.inf)))
 
 
 def ess_of_means(draws: Draws) -> Float64:
@@ -136,7 +137,8 @@ def ess_of_means(draws: Draws) -> Float64:
     2013, §9.2), which can be too small if few draws have nearly all the weight: then Kish's ESS is
     small.
 
-    >>> draws = Draws({"weights": [[[0.0], [2.0]]]}, ("LM0",), "weighted", np.zeros((1, 2)))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> draws = name_array([[[0.0], [2.0]]], ("LM0",), kind="weighted", log_weight=np.zeros((1, 2)))
     >>> ess_of_means(draws).tolist()  # with equal weights the number of draws
     [2.0]
     """
@@ -164,8 +166,9 @@ def measure_running_error(runs: Sequence[Draws], reference: Draws) -> tuple[Row,
         the root mean square over variables and runs, in posterior standard deviations of the
         reference. Empty if a run does not record its evaluations.
 
-    >>> draws = Draws({"weights": [[[2.0], [0.0]]]}, ("LM0",), statistics={"n_steps": [[3, 5]]})
-    >>> reference = Draws({"weights": [[[-1.0], [1.0]]]}, ("LM0",))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> draws = name_array([[[2.0], [0.0]]], ("LM0",), statistics={"n_steps": [[3, 5]]})
+    >>> reference = name_array([[[-1.0], [1.0]]], ("LM0",))
     >>> measure_running_error([draws], reference)
     ({'evaluations': 3.0, 'error': 2.0}, {'evaluations': 8.0, 'error': 1.0})
     """
@@ -177,7 +180,7 @@ def measure_running_error(runs: Sequence[Draws], reference: Draws) -> tuple[Row,
     varies = reference.deviation > 0
     squares = []
     for run in runs:
-        centred = run.reordered(reference.features).weights - reference.mean
+        centred = run.reordered(reference.names).array - reference.mean
         share = run.importance.reshape(run.shape)
         sums = np.cumsum((share[..., None] * centred).sum(axis=0), axis=0)[last]
         total = np.cumsum(share.sum(axis=0))[last]

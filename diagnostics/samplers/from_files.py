@@ -25,7 +25,7 @@ from bpa_ppl.diagnostics.samplers.running import REFERENCE, compare_samplers, re
 from bpa_ppl.errors import UsageError
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def compare_on_lists(
     """
     target = log_density(lists, weights, sampler=reference, **adapting)
     options |= {"samplers": samplers, "settings": settings, "reference": reference, "seed": seed}
-    options["others"] = {name: [*map(read_draws, of)] for name, of in (others or {}).items()}
+    options["others"] = {name: [*map(read_weight_draws, of)] for name, of in (others or {}).items()}
     comparison = compare_samplers(target, test=lists if test is None else test, **options)
     metric = None if target.adaptation is None else target.adaptation.observed.record().gain
     by_default = "none" if metric is None else f"{metric}, the default"

@@ -79,7 +79,8 @@ def measure_joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Dis
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=(2, 4, 250, 2))
     >>> correlated = np.stack([x[..., 0], 0.6 * x[..., 0] + 0.8 * x[..., 1]], axis=-1)
-    >>> right, wrong, truth = (Draws({"weights": z}, ("LM0", "WP0")) for z in (x, correlated, y))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> right, wrong, truth = (name_array(z, ("LM0", "WP0")) for z in (x, correlated, y))
     >>> [measure_joint_distance(draws, truth).p_value > 0.01 for draws in (right, wrong)]
     [True, False]
     """
@@ -98,7 +99,7 @@ def measure_joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Dis
     distances = _energy_distances(between, splits)
     neighbours = _same_neighbours(between, splits)
     squares = _standardise(np.minimum(standard**2, 9))
-    size, names = values.shape[1], draws.features
+    size, names = values.shape[1], draws.names
     named = _describe_components(directions[:, ::-1], names)
     correlations = _compare_covariances(standard, splits, _choose_pairs(standard), names)
     squared = [f"the square of {name}" for name in names]

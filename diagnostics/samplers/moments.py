@@ -47,10 +47,11 @@ def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
         `p_value` of z by Student's t, adjusted by Holm over all rows.
 
     >>> rng = np.random.default_rng(0)
-    >>> reference = Draws({"weights": rng.normal(7.0, 10.0, size=(4, 500, 1))}, ("LM0",))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> reference = name_array(rng.normal(7.0, 10.0, size=(4, 500, 1)), ("LM0",))
     >>> max(abs(row["z"]) for row in compare_moments(reference, reference))
     0.0
-    >>> shifted = Draws({"weights": reference.weights + 5.0}, ("LM0",))
+    >>> shifted = name_array(reference.array + 5.0, ("LM0",))
     >>> row = compare_moments(shifted, reference)[0]
     >>> row["quantity"], round(row["bias"], 2)
     ('mean', 0.5)
@@ -62,7 +63,7 @@ def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
     p = 2 * student.sf(np.abs(z), _degrees_of_freedom(np.minimum(ours.ess, theirs.ess)))
     columns = values, targets, bias, z, holm(p.reshape(-1)).reshape(p.shape)
     rows = zip(*(column.T.reshape(-1).tolist() for column in columns), strict=True)
-    cells = product(reference.features, _QUANTITIES)
+    cells = product(reference.names, _QUANTITIES)
     return tuple(
         dict(zip(_COLUMNS, (*cell, *row), strict=True))
         for cell, row in zip(cells, rows, strict=True)
@@ -80,7 +81,7 @@ def _compute_moments(draws: Draws) -> Float64:
 
 def _estimate(draws: Draws, cuts: Float64) -> Estimate:
     """Estimate the means of the functions that are tested, (5, Q), given reference quantiles."""
-    x = draws.weights
+    x = draws.array
     above = (
         estimate_share(draws, x > cut, 1 - p) for p, cut in zip(_PROBABILITIES, cuts, strict=True)
     )
@@ -113,19 +114,20 @@ def bound_bias(draws: Draws, reference: Draws) -> tuple[float, str]:
         the bound, in posterior standard deviations of the reference, and the weight whose bias may
         be that large.
 
+    >>> from bpa_ppl.posterior.draws import name_array
     >>> def draws(seed, count):
     ...     rng = np.random.default_rng(seed)
-    ...     return Draws({"weights": rng.normal(size=(4, count, 2))}, ("LM0", "WP0"))
+    ...     return name_array(rng.normal(size=(4, count, 2)), ("LM0", "WP0"))
     >>> few, many = (bound_bias(draws(1, count), draws(2, 5000))[0] for count in (100, 5000))
     >>> few > 0.1 > many
     True
     """
-    a, b = (estimate_mean(one, one.weights) for one in (draws, reference))
+    a, b = (estimate_mean(one, one.array) for one in (draws, reference))
     quantile = student.ppf(PROBABILITY, _degrees_of_freedom(np.minimum(a.ess, b.ess)))
     bounds = (abs(a.mean - b.mean) + quantile * np.hypot(a.error, b.error)) / reference.deviation
     bounds = np.where(np.isfinite(bounds), bounds, np.inf)  # the squares of draws may overflow
     worst = int(bounds.argmax())
-    return float(bounds[worst]), reference.features[worst]
+    return float(bounds[worst]), reference.names[worst]
 
 
 def estimate_mean(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
@@ -135,8 +137,7 @@ def estimate_mean(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
     samples that of a self-normalised sum (Owen 2013, §9.2). A constant has no error, and of chains
     no effective draws.
 
-    >>> values = {"weights": np.zeros((1, 2, 1))}
-    >>> draws = Draws(values, ("LM0",), kind="weighted", log_weight=np.log([[1, 3]]))
+    >>> draws = Draws({"mu": np.zeros((1, 2))}, kind="weighted", log_weight=np.log([[1, 3]]))
     >>> estimate_mean(draws, [[0.0, 1.0]]).mean.round(2)
     np.float64(0.75)
     """

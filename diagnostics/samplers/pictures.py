@@ -67,7 +67,7 @@ def draw_pictures(
     """
     if not samplers:
         return []
-    names = next(iter(samplers.values())).features
+    names = next(iter(samplers.values())).names
     places = {name: [names.index(variable) for variable in of] for name, of in worst.items()}
     standards = _find_standards(samplers, truth)
     grey = "the reference" if truth is not None else "the draws of all others, pooled"
@@ -119,7 +119,7 @@ def _draw_marginals(
     With a legend, all samplers are in the plot of each variable; without one, each has its own
     plot, of the variable that is furthest off.
     """
-    names = next(iter(samplers.values())).features
+    names = next(iter(samplers.values())).names
     groups: list[tuple[Mapping[str, Draws], Draws | None, Sequence[int]]]
     if legend:
         order = dict.fromkeys([*(of[0] for of in places.values()), *range(len(names))])
@@ -184,7 +184,7 @@ def compute_ecdf_differences(
     """
     rng = np.random.default_rng(seed)
     theirs = select_independent(truth, _MOST, rng)
-    result: list[list[Layer]] = [[] for _ in truth.features]
+    result: list[list[Layer]] = [[] for _ in truth.names]
     for number, draws in enumerate(samplers.values()):
         ours = select_independent(draws, _MOST, rng)
         pooled = np.concatenate([ours, theirs])
@@ -303,6 +303,6 @@ def _trace(name: str, draws: Draws, truth: Draws | None, k: int) -> Html:
     if truth is not None:
         low, high = truth.interval(0.9)[:, k]
         layers.append(Layer(x, np.full(len(x), high), "band", np.full(len(x), low)))
-    chains = draws.weights[:_CHAINS, ::step, k]
+    chains = draws.array[:_CHAINS, ::step, k]
     layers += [Layer(x, chain, f"{choose_style(c)} thin") for c, chain in enumerate(chains)]
-    return plot(f"{draws.features[k]}, {name}", layers, "draw")
+    return plot(f"{draws.names[k]}, {name}", layers, "draw")

@@ -18,6 +18,7 @@ from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.components import read_name
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import MOST_KEPT, Target
+from bpa_ppl.diagnostics.check.diagnostic import list_components
 from bpa_ppl.diagnostics.samplers.comparison import (
     FAILED,
     MAX_BIAS,
@@ -31,7 +32,6 @@ from bpa_ppl.diagnostics.samplers.comparison import (
 from bpa_ppl.diagnostics.samplers.efficiency import COLUMNS
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
-from bpa_ppl.diagnostics.samplers.variables import stack_sites
 from bpa_ppl.errors import (
     BpaError,
     NotConverged,
@@ -45,7 +45,7 @@ from bpa_ppl.errors import (
 )
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.draws import Draws, name_array
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 
 if TYPE_CHECKING:
@@ -158,7 +158,10 @@ def compare_samplers(
             report(0, 1, f"reference {reference}")
             seeds = (seed + _SEED_OFFSET) % SEEDS
             truth = draw_posterior(target, engine, seed=seeds, progress=report)
-            if problem := reference_problem(stack_sites(truth), "the reference"):
+            names, checked = list_components(truth)
+            weights = {"kind": truth.kind, "log_weight": truth.log_weight}
+            stacked = name_array(checked, names, **weights)
+            if problem := reference_problem(stacked, "the reference"):
                 raise NotConverged(problem)
         timed, stopped = run_samplers(
             target,

@@ -12,7 +12,7 @@ from msgspec import structs
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, kish
+from bpa_ppl.posterior.draws import Arrays, Draws, kish
 from bpa_ppl.posterior.statistics import ess, find_copied_chains
 
 if TYPE_CHECKING:
@@ -26,20 +26,21 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
     """Concatenate the runs of one sampler, as chains, with what a check of them needs.
 
     Args:
-        posteriors: draws of `weights` with different seeds. Runs that are longer than others, as
+        posteriors: draws with different seeds. Runs that are longer than others, as
             those of `auto` may be, are thinned.
 
     Raises:
-        DataError: if the runs differ in features, have fewer than ten draws per chain, a draw that
-            is not finite, or only partly importance weights, or two chains have the same draws.
+        DataError: if the runs differ in their cells, have fewer than ten draws per chain, a draw
+            that is not finite, or only partly importance weights, or two chains have equal draws.
 
-    >>> run = Draws({"weights": np.random.default_rng(0).normal(size=(2, 50, 1))}, ("LM0",))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> run = name_array(np.random.default_rng(0).normal(size=(2, 50, 1)), ("LM0",))
     >>> concatenate_runs([run, run])
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: chain 0 of run 0 and chain 0 of run 1 have the same draws, ...
     """
     runs = [as_draws(posterior) for posterior in posteriors]
-    if len({(run.features, run.weighted) for run in runs}) > 1:
+    if len({(run.names, run.weighted) for run in runs}) > 1:
         problem = "the runs of one sampler must agree in features and log_weight"
         raise DataError(problem, code="mismatch")
     length = min(run.shape[1] for run in runs)
@@ -52,7 +53,7 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
         thinned = {name: [_thin(other[name], length) for other in arrays] for name in common}
         return {name: np.concatenate(parts) for name, parts in thinned.items()}
 
-    sites = {*runs[0].sites, *([WEIGHTS] if runs[0].features else [])}
+    sites = {*runs[0].sites, *runs[0].main}
     values = together([{s: v for s, v in run.values.items() if s in sites} for run in runs])
     logs = together([{} if r.log_weight is None else {"log_weight": r.log_weight} for r in runs])
     k_hats = [run.record.figures.pareto_k for run in runs]
@@ -60,15 +61,17 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
     figures = structs.replace(runs[0].record.figures, pareto_k=largest)
     draws = Draws(
         values,
-        runs[0].features,
         runs[0].kind,
         logs.get("log_weight"),
         statistics=together([run.statistics for run in runs]),
-        sites=tuple(site for site in runs[0].sites if site in values),
+        sampled=tuple(site for site in runs[0].sites if site in values),
+        main=runs[0].main,
+        dims=runs[0].dims,
+        coords=runs[0].coords,
         record=structs.replace(runs[0].record, figures=figures),
     )
     names = [f"chain {c} of run {r}" for r, run in enumerate(runs) for c in range(run.shape[0])]
-    for first, second in find_copied_chains(draws.weights):
+    for first, second in find_copied_chains(draws.array):
         if first != second:
             problem = f"{names[first]} and {names[second]} have the same draws, which do not count"
             remedy = "pass each run once, with a seed of its own"
@@ -106,7 +109,8 @@ def select_independent(draws: Draws, most: int, rng: np.random.Generator) -> Flo
     several times.
 
     >>> rng = np.random.default_rng(0)
-    >>> draws = Draws({"weights": rng.normal(size=(4, 100, 1))}, ("LM0",))
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> draws = name_array(rng.normal(size=(4, 100, 1)), ("LM0",))
     >>> len(select_independent(draws, 50, rng)), len(select_independent(draws, 500, rng)) <= 200
     (50, True)
     """
@@ -119,9 +123,9 @@ def select_independent(draws: Draws, most: int, rng: np.random.Generator) -> Flo
         copies = (count * share / share.sum() + rng.uniform(size=len(share))).astype(int)
         accepted = rng.permutation(np.repeat(flat[start::2], copies, axis=0))
         return np.asarray(accepted[:most])
-    squares = (draws.weights - flat.mean(axis=0)) ** 2
+    squares = (draws.array - flat.mean(axis=0)) ** 2
     moved = np.ptp(flat, axis=0) > 0
-    sizes = [np.where(moved, np.nan_to_num(ess(x, "mean")), 0) for x in (draws.weights, squares)]
-    apart = max(2.0, np.log(len(draws.features) / _LEFT) / 2)
+    sizes = [np.where(moved, np.nan_to_num(ess(x, "mean")), 0) for x in (draws.array, squares)]
+    apart = max(2.0, np.log(len(draws.names) / _LEFT) / 2)
     count = int(min(np.min(sizes), len(flat)) / apart)
     return resample_independent(draws, max(1, min(count, most)), rng)

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from bpa_ppl.diagnostics.pages.provenance import compare_data
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.lists.labels import find_positions
-from bpa_ppl.posterior.draws import PRIOR_BY_FEATURE, Draws
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.weight_draws import PRIOR_BY_FEATURE, SENTENCE
 
 _ORACLE = "oracle"
 #: What differs between lists and the tables that a model makes of them.
@@ -31,16 +32,17 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
 
     >>> from bpa_ppl.posterior.record import ComponentRecord, Record
     >>> records = (Record(likelihood=ComponentRecord(name)) for name in ("oracle", "risk"))
-    >>> one, other = (Draws({"weights": [[[0.0]]]}, ("LM0",), record=one) for one in records)
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> one, other = (name_array([[[0.0]]], ("LM0",), record=one) for one in records)
     >>> check_same_posterior("mine", other, one)
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: mine is a posterior of other data or another model: its likelihood ...
     """
     problems = []
-    if odd := sorted(set(draws.features) ^ set(expected.features)):
+    if odd := sorted(set(draws.main_names) ^ set(expected.main_names)):
         problems = [f"only one of both has the features {list_names(odd)}"]
     else:
-        ours, theirs = (_read_properties(one, expected.features) for one in (draws, expected))
+        ours, theirs = (_read_properties(one, expected.main_names) for one in (draws, expected))
         same = ours.keys() & theirs.keys()
         if _observes_rows(draws) != _observes_rows(expected):
             problems = _compare_sentences(*sorted([draws, expected], key=_observes_rows))
@@ -51,7 +53,7 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
                 problems += [f"its {what} is {value}, not {other}"] if value != other else []
             elif not _are_equal(value, other):
                 problems.append(f"it has other values of {what}")
-    if not problems and (other_data := compare_data(draws, expected)):
+    if not problems and (other_data := compare_data(draws.record, expected.record)):
         problems = [f"it was made from other {', '.join(other_data)}"]
     if problems:
         problem = f"{name} is a posterior of other data or another model: {min(problems)}"
@@ -96,8 +98,8 @@ def _are_equal(value: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 def _read_properties(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
     """Return what draws record of their data and model, for features in this order."""
-    record, ids = draws.record, draws.sentence_ids
-    order = find_positions(features, draws.features)
+    record, ids = draws.record, draws.coords.get(SENTENCE)
+    order = find_positions(features, draws.main_names)
     count = record.observed.sentences
     count = len(ids) if count is None and ids is not None else count
     constants = {name: np.asarray(draws.constants[name]) for name in _PRIOR & set(draws.constants)}

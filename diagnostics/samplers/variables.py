@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, compress, product
 from typing import Any, NamedTuple
 
@@ -13,26 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.check.diagnostic import list_components
 from bpa_ppl.errors import DataError, UsageError, list_names, wrong_value
 from bpa_ppl.lists.labels import find_positions, number_repeats
 from bpa_ppl.posterior.adapter import (
-    LOG_WEIGHT,
     as_draws,
-    find_draws,
-    from_groups,
-    read_flat,
-    to_groups,
+    as_weight_draws,
 )
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
-from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group
+from bpa_ppl.posterior.draws import Draws, kish, name_array
 from bpa_ppl.posterior.opening import (
     CONSTANT,
     DISCRETE,
     INFINITE,
     NO_WEIGHTS,
     NOT_NUMBERS,
-    Groups,
     Reasons,
     describe_left_out,
     is_discrete,
@@ -40,13 +32,10 @@ from bpa_ppl.posterior.opening import (
     select_variables,
 )
 from bpa_ppl.posterior.statistics import LARGEST, POOR_PARETO_K, ess, estimate_tail_shapes
-from bpa_ppl.weights import Weights
 
 #: A variable that is one cell of an array: `theta[1]`, `theta[1,2]`, `theta.1.2`.
 _CELL = re.compile(r"(.+?)(?:\[(\d+(?:, ?\d+)*)\]|\.(\d+(?:\.\d+)*))")
 
-#: The kinds of types of real numbers.
-_NUMBERS = "biuf"
 #: The relative precision of constants that are stored in float32.
 _SINGLE = 1e-6
 #: Why constants of some posteriors are not compared.
@@ -64,18 +53,18 @@ class _Variable(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """A run of a sampler: the sampler's name, the variables, and all that the run records.
+    """A run of a sampler: the sampler's name, the variables, and the draws.
 
-    All variables are functions of the `parameters`; None if these are not recorded. Texts and
-    complex numbers are no variables.
+    All variables are functions of the `parameters`; None if these are not recorded. The `features`
+    are the variables that are weights of lists. Texts and complex numbers are no variables.
     """
 
     sampler: str
     variables: dict[str, _Variable]
     parameters: set[str] | None
-    recorded: Draws | Groups
-    log_weight: Float64 | None
-    not_numbers: Sequence[str] = ()
+    draws: Draws
+    features: tuple[str, ...]
+    not_numbers: Sequence[str]
 
 
 class _Cells(NamedTuple):
@@ -95,7 +84,7 @@ class Selection(NamedTuple):
     """Draws of the same variables from all posteriors.
 
     Attributes:
-        runs: by sampler; each cell of a variable is a weight, such as `theta[3]`.
+        runs: by sampler, the cells that are compared, such as `theta[3]`.
         recorded: by sampler, draws with all that is recorded of their data and model: of the
             weights of lists, if one of the posteriors is from `adapt`.
         left_out: a sentence on each kind of variables that are not compared.
@@ -143,17 +132,12 @@ def select_comparable(
         UsageError: if something is not a posterior, or does not have a variable of `var_names`, or
             none has `log_weights`.
     """
-    runs = _open_runs(posteriors, log_weights)
+    runs = _open_runs(posteriors, log_weights, weights=weights, split=var_names is None)
     place = [run.sampler for run in runs].index(reference)
+    expected, features = runs[place].variables, runs[place].features
     recorded: list[Draws] = []
-    features: tuple[str, ...] = ()
-    if weights or (var_names is None and any(run.parameters for run in runs)):
-        recorded = [_read_recorded(run, weights) for run in runs]
-        # A site `weights` of a program without lists has no features.
-        if var_names is None and all(draws.features for draws in recorded):
-            features = recorded[place].features
-            runs = [_split_weights(run, draws) for run, draws in zip(runs, recorded, strict=True)]
-    expected = runs[place].variables
+    if weights or (var_names is None and any(run.draws.sampled for run in runs)):
+        recorded = [as_draws(select_variables(run.draws).draws) for run in runs]
     common, one_sided = _take_common(runs, expected, var_names)
     # Weights are not left out: the check refuses constant ones.
     kept, discrete = _drop_discrete(common, runs, features)
@@ -180,15 +164,18 @@ def select_comparable(
     cells = cells.select([label in {*features, *rest.labels} for label in cells.labels])
     if not cells.labels:
         raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
-    if features:
-        draws = [
-            of if cells.labels == features else _replace_weights(of, x, cells.labels)
-            for of, x in zip(recorded, cells.values, strict=True)
-        ]
-    else:
-        draws = [
-            _build_draws(run, x, cells.labels) for run, x in zip(runs, cells.values, strict=True)
-        ]
+    draws = [
+        name_array(
+            x,
+            cells.labels,
+            kind=run.draws.kind,
+            log_weight=run.draws.log_weight,
+            statistics=run.draws.statistics,
+            observed=run.draws.observed,
+            record=run.draws.record,
+        )
+        for run, x in zip(runs, cells.values, strict=True)
+    ]
     incomplete = ""
     # What is not finite anywhere is as a constant; otherwise the posteriors differ in it.
     uneven = {why: of for why, of in infinite.items() if why != INFINITE}
@@ -200,58 +187,57 @@ def select_comparable(
     )
 
 
-def _open_runs(posteriors: Mapping[str, Sequence[Any]], log_weights: str | None) -> list[_Run]:
+def _open_runs(
+    posteriors: Mapping[str, Sequence[Any]], log_weights: str | None, *, weights: bool, split: bool
+) -> list[_Run]:
     """Return all runs of all samplers with their variables.
+
+    Args:
+        posteriors: as for `select_comparable`.
+        log_weights: as for `select_comparable`.
+        weights: whether all posteriors must have the weights of n-best lists.
+        split: whether each weight is a variable, if all posteriors have weights.
 
     Raises:
         UsageError: if no posterior has the variable `log_weights`.
     """
-    runs = [_open(of, name, log_weights) for name, several in posteriors.items() for of in several]
-    named = log_weights not in (None, NO_WEIGHTS)
-    if named and all(run.log_weight is None for run in runs):
+    opened = [
+        (name, *open_posterior(data, name, log_weights=log_weights))
+        for name, several in posteriors.items()
+        for data in several
+    ]
+    if weights:
+        opened = [(name, as_weight_draws(draws).draws, of) for name, draws, of in opened]
+    if log_weights not in (None, NO_WEIGHTS) and not any(draws.weighted for _, draws, _ in opened):
         rule = "log_weights names a variable of a posterior with one number for each draw"
         raise wrong_value(rule, log_weights, "log_weights", code="bad-name")
-    return _join_cells(runs)
+    split = split and all(draws.main for _, draws, _ in opened)
+    return _join_cells(
+        [_read(name, draws, of.get(NOT_NUMBERS, []), split) for name, draws, of in opened]
+    )
 
 
-def _open(data: Any, sampler: str, log_weights: str | None) -> _Run:
-    recorded = open_posterior(data, sampler, log_weights=log_weights)
-    if isinstance(recorded, Draws):
-        variables = _read_variables(to_groups(recorded)[0])
-        return _Run(sampler, variables, {*recorded.sites}, recorded, recorded.log_weight)
-    groups, _ = recorded
-    statistics = groups["sample_stats"].arrays if "sample_stats" in groups else {}
-    variables = _read_variables(groups)
-    drawn = find_draws(groups["posterior"])
-    odd = [name for name, x in drawn.items() if x.dtype.kind not in _NUMBERS]
-    return _Run(sampler, variables, None, recorded, statistics.get(LOG_WEIGHT), odd)
-
-
-def _read_recorded(run: _Run, weights: bool) -> Draws:
-    """Return a run as draws with all that it records."""
-    if isinstance(run.recorded, Draws):
-        return as_draws(run.recorded)
-    if weights:
-        return as_draws(from_groups(*run.recorded))
-    return as_draws(select_variables(*run.recorded).draws)
-
-
-def _read_variables(groups: Mapping[str, Group]) -> dict[str, _Variable]:
-    """Return the variables of a posterior that have chains and draws."""
-    group, result = groups["posterior"], {}
-    for variable, array in find_draws(group).items():
-        if array.dtype.kind not in _NUMBERS:
+def _read(sampler: str, draws: Draws, not_numbers: Sequence[str], split: bool) -> _Run:
+    """Return the variables of a posterior; each main cell is one if `split`."""
+    variables: dict[str, _Variable] = {}
+    parameters = set[str]()
+    features = draws.main_names if split else ()
+    for site in dict.fromkeys((*(draws.main if split else ()), *draws.values)):
+        array = np.asarray(draws.values[site])
+        flat, shape = array.reshape(*array.shape[:2], -1), array.shape[2:]
+        if split and site in draws.main:
+            cells = enumerate(number_repeats(draws.label_cells(site)))
+            variables |= {of: _Variable(flat[..., k, None], (), [of], True) for k, of in cells}
             continue
-        chains, draws, *shape = array.shape
-        dims = [dim for dim in group.dims[variable] if dim not in SAMPLE_DIMS]
-        sizes = zip(dims, shape, strict=True)
-        coords = {dim: np.asarray(group.coords.get(dim, range(size))) for dim, size in sizes}
-        parts = [map(str, of_dim.tolist()) for of_dim in coords.values()]  # as ArviZ names them
-        labels = number_repeats(f"{variable}[{', '.join(cell)}]" for cell in product(*parts))
-        numbered = all(of_dim.dtype.kind in "iu" for of_dim in coords.values())
-        flat, labels = array.reshape(chains, draws, -1), labels if dims else [variable]
-        result[variable] = _Variable(flat, tuple(shape), labels, numbered)
-    return result
+        labels = number_repeats(f"{site}[{label}]" for label in draws.label_cells(site))
+        coords = (np.asarray(draws.coords.get(dim, 0)) for dim in draws.dims.get(site, ()))
+        numbered = all(of_dim.dtype.kind in "iu" for of_dim in coords)
+        name = number_repeats([*variables, site])[-1]
+        variables[name] = _Variable(flat, shape, labels if shape else [site], numbered)
+        if site in draws.sites:
+            parameters.add(name)
+    known = None if draws.sampled is None else {*features, *parameters}
+    return _Run(sampler, variables, known, draws, features, not_numbers)
 
 
 def _join_cells(runs: Sequence[_Run]) -> list[_Run]:
@@ -301,21 +287,6 @@ def _join(cells: Mapping[str, tuple[int, ...]], table: Mapping[str, _Variable]) 
         return None
     values = np.concatenate([table[name].values for name in names], axis=-1)
     return _Variable(values, shape, names, numbered=True)
-
-
-def _split_weights(run: _Run, draws: Draws) -> _Run:
-    """Return a run with the weight of each feature, by its name, as a variable of its own."""
-    weights = enumerate(draws.features)
-    variables = {f: _Variable(draws.weights[..., k, None], (), [f], True) for k, f in weights}
-    renamed = {}
-    for name, of in run.variables.items():
-        if name != WEIGHTS:
-            renamed[name] = number_repeats([*variables, name])[-1]
-            variables[renamed[name]] = of
-    parameters = run.parameters
-    if parameters is not None:
-        parameters = {*draws.features, *(renamed[site] for site in parameters - {WEIGHTS})}
-    return run._replace(variables=variables, parameters=parameters)
 
 
 def _take_common(
@@ -410,12 +381,7 @@ def _drop_flat(cells: _Cells, runs: Sequence[_Run]) -> tuple[_Cells, Reasons]:
     """Return the cells that no run records as constants because nothing depends on them."""
     flat = np.zeros(len(cells.labels), bool)
     for run, x in zip(runs, cells.values, strict=True):
-        sites = (
-            run.recorded.record.flat
-            if isinstance(run.recorded, Draws)
-            else read_flat(run.recorded[1])
-        )
-        if sites:
+        if sites := run.draws.record.flat:
             of_sites = [label.partition("[")[0] in sites for label in cells.labels]
             flat |= (np.ptp(x, axis=(0, 1)) == 0) & of_sites
     return cells.select(~flat), {FLAT: list(compress(cells.labels, flat))}
@@ -432,7 +398,7 @@ def _drop_without_mean(
     if not cells.labels:
         return cells, {}
     of_reference = [
-        (x, run.log_weight)
+        (x, run.draws.log_weight)
         for run, x in zip(runs, cells.values, strict=True)
         if run.sampler == reference
     ]
@@ -450,8 +416,9 @@ def _drop_without_mean(
             )
     logs = [log[:, :length] for _, log in of_reference if log is not None]
     if len(logs) == len(of_reference):
-        weighted = Draws({WEIGHTS: x}, cells.labels, "weighted", np.concatenate(logs))
-        x = weighted.resampled().weights
+        log_weight = np.concatenate(logs)
+        weighted = name_array(x, cells.labels, kind="weighted", log_weight=log_weight)
+        x = weighted.resampled().array
         share = np.full(len(cells.labels), kish(weighted.importance) / len(weighted.flat))
     else:
         share = np.nan_to_num(np.minimum(ess(x), ess(x, "tail"))) / x[..., 0].size
@@ -496,38 +463,3 @@ def _by_sampler(runs: Sequence[_Run], draws: Sequence[Draws]) -> dict[str, list[
     for run, of in zip(runs, draws, strict=True):
         result.setdefault(run.sampler, []).append(of)
     return result
-
-
-def _build_draws(run: _Run, values: Float64, cells: tuple[str, ...]) -> Draws:
-    """Return draws of cells as weights, with the statistics of the sampler and the data."""
-    recorded = run.recorded
-    groups, attrs = to_groups(recorded) if isinstance(recorded, Draws) else recorded
-    dims, labels = {WEIGHTS: (*SAMPLE_DIMS, "feature")}, {"feature": np.array(cells)}
-    parts = {"posterior": Group({WEIGHTS: values}, dims, labels, groups["posterior"].attrs)}
-    for name in {"sample_stats", "observed_data"} & groups.keys():
-        arrays = groups[name].arrays.items()
-        numbers = {key: x for key, x in arrays if x.dtype.kind in "biuf"}
-        parts[name] = groups[name]._replace(arrays=numbers)
-    without_sites = {key: value for key, value in attrs.items() if key != "sites"}
-    return as_draws(from_groups(parts, without_sites))
-
-
-def stack_sites(draws: Draws) -> Draws:
-    """Return draws whose weights are the components that are checked, if they have no weights.
-
-    >>> draws = Draws({"mu": np.ones((1, 2))}, (), sites=("mu",))
-    >>> stack_sites(draws).features, stack_sites(draws).weights.shape
-    (('mu',), (1, 2, 1))
-    """
-    if draws.features:
-        return draws
-    cells, values = list_components(draws)
-    return _replace_weights(draws, values, tuple(cells))
-
-
-def _replace_weights(draws: Draws, values: Float64, cells: tuple[str, ...]) -> Draws:
-    """Return draws with cells as weights, without anything that belongs to the features."""
-    names = "constants", "dims", "coords", "prior", "log_prior"
-    parts: dict[str, Any] = {name: {} for name in names}
-    parts |= {"values": {WEIGHTS: values}, "sites": (WEIGHTS,), "fixed": Weights({})}
-    return replace(draws, features=cells, **parts)

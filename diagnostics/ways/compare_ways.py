@@ -62,9 +62,10 @@ from bpa_ppl.gains.gains import gains as gains_in
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.preferences import Choice, has_preferences
 from bpa_ppl.lists.nbest import NBest, demote_to_extras, to_choice
-from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.record import Record
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
+from bpa_ppl.posterior.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
@@ -345,7 +346,7 @@ def compare_baselines(
         if lacking and has_preferences(lists):
             return _compare(read_judgements(lists, None), None)
         return _compare(read_judgements(demote_to_extras(lists, metric.columns), metric), metric)
-    draws = as_draws(posterior)
+    draws = as_weight_draws(posterior)
     gain = choose_compared_gain(lists, draws) if gain is None else resolve(gain, lists)
     if gain is None and not has_preferences(lists):
         raise explain_missing_gains(lists, draws)
@@ -360,7 +361,7 @@ def compare_baselines(
 
 
 def compare_adapted(
-    draws: Draws,
+    draws: WeightDraws,
     lists: NBest,
     gain: Metric | None,
     gains: Float64 | None,
@@ -402,22 +403,24 @@ def to_record(comparison: BaselineComparison) -> dict[str, Any]:
     return recorded
 
 
-def read_comparison(draws: Draws) -> BaselineComparison | None:
+def read_comparison(record: Record) -> BaselineComparison | None:
     """Return the comparison on the adaptation sentences that a posterior records, or None.
 
     Raises:
         DataError: if it cannot be read.
     """
-    if draws.record.comparison is None:
+    if record.comparison is None:
         return None
     try:
-        return msgspec.convert(draws.record.comparison, BaselineComparison)
+        return msgspec.convert(record.comparison, BaselineComparison)
     except msgspec.ValidationError as error:
         message = f"not a comparison with baselines ({error}): adapt again"
         raise DataError(message, code="damaged") from error
 
 
-def _compare(judged: Judged, gain: Metric | None, draws: Draws | None = None) -> BaselineComparison:
+def _compare(
+    judged: Judged, gain: Metric | None, draws: WeightDraws | None = None
+) -> BaselineComparison:
     """Return the comparison on adaptation sentences, by leave-one-out.
 
     Args:
@@ -435,7 +438,7 @@ def _compare(judged: Judged, gain: Metric | None, draws: Draws | None = None) ->
     ways = [*fit_ways(judged, draws)]
     if draws is not None:
         require_adapted(draws, lists)
-        in_sample = draws.kind == "point" or draws.pointwise is None
+        in_sample = draws.draws.kind == "point" or draws.pointwise is None
         left_out = leave_out(draws, lists, in_sample=in_sample)
         scores, predicted = left_out.score(), left_out.predict_answers(judged)
         ways.append(_evaluate_adapted(judged, judged.gain_of(scores), predicted))
@@ -532,8 +535,8 @@ class NewChoices:
         recorded: the comparison on the adaptation sentences; None if it is not recorded.
     """
 
-    def __init__(self, draws: Draws, gain: Metric | None):
-        self.recorded = read_comparison(draws)
+    def __init__(self, draws: WeightDraws, gain: Metric | None):
+        self.recorded = read_comparison(draws.record)
         self._draws, self._gain, self._unjudged = draws, gain, 0
         self._ways = () if self.recorded is None else self.recorded.rows
         #: Of each part, the weights of its lists, and the ways to choose by kind and name.

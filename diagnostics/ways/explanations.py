@@ -21,8 +21,9 @@ from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import NBest, to_choice
-from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import Draws, quantiles
+from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.draws import quantiles
+from bpa_ppl.posterior.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
@@ -153,20 +154,21 @@ def explain_choices(
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[1.0, 0.0], [2.0, 0.5]]], ["lm", "tm"])
-    >>> posterior = Draws({"weights": [[[1.0, -0.5], [3.0, -0.5]]]}, ("lm", "tm"))
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> posterior = name_weights([[[1.0, -0.5], [3.0, -0.5]]], ("lm", "tm"))
     >>> explanation = explain_choices(lists, posterior, [1], [0])[0]
     >>> [(term.feature, round(term.contribution, 3)) for term in explanation.terms]
     [('lm', 2.0), ('tm', -0.25)]
     >>> explanation.difference, explanation.probability, explanation.deciding
     (1.75, 1.0, ('lm',))
     """
-    draws = as_draws(posterior)
+    draws = as_weight_draws(posterior)
     chosen, others = to_choice(lists, choice), to_choice(lists, other, "other")
     return explain_rows(Recipe.of(draws, moved_files).apply(lists), draws, chosen, others)
 
 
 def explain_rows(
-    lists: NBest, draws: Draws, choice: Int64, other: Int64
+    lists: NBest, draws: WeightDraws, choice: Int64, other: Int64
 ) -> list[ChoiceExplanation]:
     """Explain choices from lists that have the features of the posterior: see `explain_choices`."""
     changed = np.flatnonzero(find_changed(lists, choice, other))
@@ -188,7 +190,7 @@ def explain_rows(
             order = np.argsort(-np.abs(contributions[k]), kind="stable")
             columns = (mean * scale, differences[k] / scale, contributions[k], low[k], high[k])
             numbers = np.stack(columns, axis=1)[order]
-            if draws.kind == "point":
+            if draws.draws.kind == "point":
                 numbers[:, 3:] = interval = np.full(2, math.nan)
             names = [lists.feature_names[i] for i in order]
             terms = [FeatureTerm(n, *v) for n, v in zip(names, numbers.tolist(), strict=True)]

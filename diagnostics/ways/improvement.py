@@ -53,9 +53,9 @@ from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import warn_of_misplaced
 from bpa_ppl.gains.preferences import choice_sets, has_preferences
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import Draws, find_ids
+from bpa_ppl.posterior.adapter import as_draws, as_weight_draws
 from bpa_ppl.posterior.opening import open_to_show
+from bpa_ppl.posterior.weight_draws import WeightDraws, find_ids
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
@@ -92,9 +92,9 @@ class Improvement:
     >>> texts, references = [["bad", "good"]], [("good",)]
     >>> lists = from_lists(texts, [[[1.0], [0.0]]], ["LM0"], references=references)
     >>> constants = {"canonical": [1.0]}
-    >>> posterior = Draws(
-    ...     {"weights": np.full((1, 1, 1), -1.0)}, ("LM0",), kind="point", constants=constants
-    ... )
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> worse = np.full((1, 1, 1), -1.0)
+    >>> posterior = name_weights(worse, ("LM0",), kind="point", constants=constants)
     >>> result = evaluate_improvement(lists, posterior)
     >>> result.choices.after.tolist(), result.verdict, result.baseline
     ([1], 'unknown', 'canonical weights')
@@ -198,16 +198,15 @@ def evaluate_improvement(
     ...     references=[("the cat sat",)] * 9,
     ... )
     >>> from bpa_ppl.posterior.draws import Draws
-    >>> after = Draws(
-    ...     {"weights": np.ones((2, 9, 2))}, ("LM0", "qe"), constants={"canonical": [1.0, 0.0]}
-    ... )
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> after = name_weights(np.ones((2, 9, 2)), ("LM0", "qe"), constants={"canonical": [1.0, 0.0]})
     >>> print(evaluate_improvement(lists, after).changes[0])
     TER 33.33 → 0.00 (−33.33), better
     >>> result = evaluate_improvement(lists.without("references"), after)
     >>> result.choices.explanations[0].deciding, result.verdict
     (('qe',), 'unknown')
     """
-    draws = with_defaults(as_draws(posterior), defaults)
+    draws = with_defaults(as_weight_draws(posterior), defaults)
     gain = choose_compared_gain(lists, draws)
     reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
     if gain is not None:
@@ -267,7 +266,7 @@ def _find_changes(
     """Return the choices before and after, and their comparison with all baselines if needed."""
     draws, chosen = reranker.draws, reranker(lists)
     before, after = chosen.canonical, chosen.choice
-    baseline, recorded, comparison = str(Way.CANONICAL), read_comparison(draws), None
+    baseline, recorded, comparison = str(Way.CANONICAL), read_comparison(draws.record), None
     unknown = lacks_canonical(draws)
     by_answers = gain is None and has_preferences(lists)
     if by_answers or gain is not None:
@@ -356,7 +355,8 @@ def report_page(
             comes without them.
 
     >>> from bpa_ppl import from_lists
-    >>> data = Draws({"weights": np.zeros((2, 5, 1))}, ("LM0",), constants={"canonical": [1.0]})
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> data = name_weights(np.zeros((2, 5, 1)), ("LM0",), constants={"canonical": [1.0]})
     >>> new = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"], references=[("a",)])
     >>> "Did it help?" in report_page(data, new), "Did it help?" in report_page(data)
     (True, False)
@@ -365,21 +365,18 @@ def report_page(
         name = "moved_files" if moved_files else "without"
         raise UsageError(f"give lists, or leave out {name}", parameter=name, code="conflict")
     draws, answer = as_draws(open_to_show(posterior, log_weights=log_weights)), None
-    if lists is not None and not draws.features:
-        message = "no weights of features in the posterior: leave out the lists"
-        raise DataError(message, parameter="lists", code="no-data")
-    draws = without_features(draws, without)
     if lists is not None:
+        weights = without_features(as_weight_draws(draws), without)
         caveats = [] if check_and_record(draws)[1] else [_FAILED]
-        caveats += [_SAME_LISTS] if _are_same_lists(draws, lists) else []
-        result = evaluate_improvement(lists, draws, moved_files=moved_files)
+        caveats += [_SAME_LISTS] if _are_same_lists(weights, lists) else []
+        result = evaluate_improvement(lists, weights, moved_files=moved_files)
         verdict, sections = describe_improvement(result, caveats)
         sections += describe_systems(result.choices)
         answer = verdict, [*sections, *describe_changes(result.choices, result.gain)]
     return posterior_page(draws, title=title, top=top, answer=answer)
 
 
-def _are_same_lists(draws: Draws, lists: NBest) -> bool:
+def _are_same_lists(draws: WeightDraws, lists: NBest) -> bool:
     """Say whether a posterior records that it was adapted to these lists: the file and the ids."""
     if draws.record.lists != lists.origin:
         return False

@@ -20,7 +20,7 @@ from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.preferences import Choice, has_preferences, iter_choices
 from bpa_ppl.lists.columns import select_marked
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.weight_draws import WeightDraws
 
 #: The name of the gain of preferences.
 ACCURACY = "accuracy"
@@ -254,7 +254,7 @@ def read_judgements(
     return replace(Judged.by_gains(kept, gains[rows]), left_out=int(np.sum(~judged)))
 
 
-def choose_recorded_gain(lists: NBest, draws: Draws) -> Metric | None:
+def choose_recorded_gain(lists: NBest, draws: WeightDraws) -> Metric | None:
     """Return the gain by which choices from lists are judged: the one that a posterior records.
 
     If the posterior records none that is installed, or the lists lack its column, it is the gain
@@ -269,7 +269,7 @@ def choose_recorded_gain(lists: NBest, draws: Draws) -> Metric | None:
     return gain if has_inputs(lists, gain) else None
 
 
-def choose_compared_gain(lists: NBest, draws: Draws) -> Metric | None:
+def choose_compared_gain(lists: NBest, draws: WeightDraws) -> Metric | None:
     """Return the gain, or None to compare choices by the preferences that lists have.
 
     These come first if the posterior was adapted to preferences.
@@ -278,7 +278,7 @@ def choose_compared_gain(lists: NBest, draws: Draws) -> Metric | None:
     return None if first else choose_recorded_gain(lists, draws)
 
 
-def uses_preferences(draws: Draws) -> bool:
+def uses_preferences(draws: WeightDraws) -> bool:
     """Return whether a posterior was adapted to preferences."""
     return draws.record.observed.kind == "preferences"
 
@@ -291,7 +291,7 @@ def has_inputs(lists: NBest, gain: Metric) -> bool:
     return has_columns and all(inputs.get(name, True) for name in gain.needs)
 
 
-def explain_missing_gains(lists: NBest, draws: Draws) -> DataError:
+def explain_missing_gains(lists: NBest, draws: WeightDraws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `choose_recorded_gain`."""
     gain, wanted = read_gain(draws.record), "a column of judgements"
     if uses_preferences(draws):

@@ -10,8 +10,9 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.diagnostics.ways.judged import Judged
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.lists.nbest import NBest, score_differences, subtract_first
-from bpa_ppl.posterior.draws import DOMAIN, Draws, find_ids, importance_weights
+from bpa_ppl.posterior.draws import importance_weights
 from bpa_ppl.posterior.statistics import loo_log_weights
+from bpa_ppl.posterior.weight_draws import DOMAIN, WeightDraws, find_ids
 
 _MAX_DRAWS = 1000  # that stand for the posterior
 
@@ -29,7 +30,7 @@ class LeftOut:
         in_sample: whether no list is left out.
     """
 
-    draws: Draws
+    draws: WeightDraws
     lists: NBest
     weights: list[Float64]
     share: Float64
@@ -93,7 +94,7 @@ class LeftOut:
         return name == "oracle" and bool(np.all(self.lists.sizes == 2))
 
 
-def leave_out(draws: Draws, lists: NBest, *, in_sample: bool = False) -> LeftOut:
+def leave_out(draws: WeightDraws, lists: NBest, *, in_sample: bool = False) -> LeftOut:
     """Return the posterior without each list, by Pareto-smoothed importance sampling.
 
     It is that of at most 1000 evenly spaced draws. The likelihood need not be p(e*|f): whatever it
@@ -107,8 +108,10 @@ def leave_out(draws: Draws, lists: NBest, *, in_sample: bool = False) -> LeftOut
     """
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
     weights, pareto_k = _align_with_lists(draws, lists, chosen), np.zeros(len(lists))
-    logs = np.zeros(draws.shape) if draws.log_weight is None else draws.log_weight
-    log_weight = logs.reshape(-1)[chosen]  # far away −10,000 or less: exp(·) is 0
+    logs = draws.draws.log_weight
+    log_weight = np.ravel(np.zeros(draws.shape) if logs is None else logs)[
+        chosen
+    ]  # far away −10,000 or less: exp(·) is 0
     if in_sample:
         share = np.broadcast_to(importance_weights(log_weight), (len(lists), len(chosen)))
         return LeftOut(draws, lists, weights, share, pareto_k, in_sample)
@@ -119,7 +122,7 @@ def leave_out(draws: Draws, lists: NBest, *, in_sample: bool = False) -> LeftOut
     return LeftOut(draws, lists, weights, share, pareto_k, in_sample)
 
 
-def require_adapted(draws: Draws, lists: NBest) -> None:
+def require_adapted(draws: WeightDraws, lists: NBest) -> None:
     """Raise a DataError if a posterior was not adapted to all of some lists, by their ids.
 
     Posteriors of other programs may have other ids: then there must be as many lists.
@@ -138,7 +141,7 @@ def require_adapted(draws: Draws, lists: NBest) -> None:
         )
 
 
-def _align_with_lists(draws: Draws, lists: NBest, chosen: Int64) -> list[Float64]:
+def _align_with_lists(draws: WeightDraws, lists: NBest, chosen: Int64) -> list[Float64]:
     """Return some draws of the weights of each list, which may be those of its domain, (D, K)."""
     names = lists.sentence_extras.get(DOMAIN, (None,) * len(lists))
     domains = [str(name) if str(name) in draws.domains else None for name in names]
@@ -147,7 +150,7 @@ def _align_with_lists(draws: Draws, lists: NBest, chosen: Int64) -> list[Float64
     return [weights[name] for name in domains]
 
 
-def _evaluate_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
+def _evaluate_lists(draws: WeightDraws, lists: NBest, chosen: Int64) -> Float64:
     """Return the log-likelihood of each list in some draws, (S, D), as it is in the posterior."""
     # Weighted draws may have a likelihood with an exponent (Eq. 11).
     exponent = draws.record.figures.likelihood_exponent

@@ -15,7 +15,8 @@ from bpa_ppl._runtime.arrays import Float64, Int64, is_number, to_float
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.errors import UsageError, wrong_value
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import Record
+from bpa_ppl.posterior.weight_draws import WeightDraws
 
 #: Of a promised agreement, by default.
 CONFIDENCE = 0.9
@@ -81,9 +82,9 @@ class Reliability:
     weight: Float64
 
     @classmethod
-    def of(cls, draws: Draws) -> Reliability | None:
+    def of(cls, record: Record) -> Reliability | None:
         """Return the reliability that a posterior records, or None."""
-        comparison = read_comparison(draws)
+        comparison = read_comparison(record)
         if comparison is None or not comparison.predictions:
             return None
         preferred, weight = np.array(comparison.predictions).T
@@ -259,7 +260,7 @@ def count_allowed(count: int, agree: float, confidence: float) -> Int64:
 
 
 def choose_threshold(
-    draws: Draws,
+    draws: WeightDraws,
     ask_below: float | None,
     agree: float | None,
     confidence: float | None = None,
@@ -278,7 +279,8 @@ def choose_threshold(
             and at most 1, or the confidence not between 0.5 and 1; or if the posterior does not
             record how reliable its probabilities are.
 
-    >>> choose_threshold(Draws({"weights": np.zeros((1, 4, 1))}, ("lm",)), 0.9, None)
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> choose_threshold(name_weights(np.zeros((1, 4, 1)), ("lm",)), 0.9, None)
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: the posterior does not record how often its choices agree with a ...
     """
@@ -298,7 +300,7 @@ def choose_threshold(
         raise wrong_value(
             "confidence must be a number from 0.5 to below 1", confidence, "confidence"
         )
-    reliability = Reliability.of(draws)
+    reliability = Reliability.of(draws.record)
     if reliability is None:
         reason = "the posterior does not record how often its choices agree with a judge"
         if draws.record.observed.kind in ("gains", "oracles"):

@@ -26,7 +26,7 @@ from bpa_ppl.lists.nbest import (
     root_mean_square,
     subtract_first,
 )
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.weight_draws import WeightDraws
 
 #: Extras that may name the system of each candidate.
 _SYSTEM_COLUMNS = ("system", "model")
@@ -229,12 +229,12 @@ class SimpleWay(NamedTuple):
     """
 
     advice: str
-    weigh: Callable[[NBest, Draws | None], dict[str, float]] | None = None
-    fit: Callable[[str, Judged, Draws | None], Iterator[Evaluation]] | None = None
+    weigh: Callable[[NBest, WeightDraws | None], dict[str, float]] | None = None
+    fit: Callable[[str, Judged, WeightDraws | None], Iterator[Evaluation]] | None = None
     scores: Callable[[BaselineRow, NBest], Float64 | None] = _weigh_features
 
 
-def fit_ways(judged: Judged, draws: Draws | None = None) -> Iterator[Evaluation]:
+def fit_ways(judged: Judged, draws: WeightDraws | None = None) -> Iterator[Evaluation]:
     """Fit each simple way to choose to judged lists, and evaluate it by leave-one-out.
 
     For equal scores, the gain of a list is the mean over the candidates with the best score. With
@@ -261,20 +261,20 @@ def fit_ways(judged: Judged, draws: Draws | None = None) -> Iterator[Evaluation]
                 yield Evaluation(row, judged.gain_of(scores))
 
 
-def list_simple_ways(lists: NBest, draws: Draws | None = None) -> list[BaselineRow]:
+def list_simple_ways(lists: NBest, draws: WeightDraws | None = None) -> list[BaselineRow]:
     """Return the ways to choose that need no judgements, with the signs of a posterior."""
     ways = ((name, way.weigh) for name, way in SIMPLE_WAYS.items())
     return [BaselineRow(name, weights=weigh(lists, draws)) for name, weigh in ways if weigh]
 
 
-def _weigh_canonically(lists: NBest, draws: Draws | None) -> dict[str, float]:
+def _weigh_canonically(lists: NBest, draws: WeightDraws | None) -> dict[str, float]:
     """Return the canonical weights; none if they are not known."""
     if draws is None or lacks_canonical(draws):
         return {}
     return _name_weights(draws, draws.canonical)
 
 
-def _weigh_equally(lists: NBest, draws: Draws | None) -> dict[str, float]:
+def _weigh_equally(lists: NBest, draws: WeightDraws | None) -> dict[str, float]:
     """Return the weights of the mean of the standardised features, with the signs of the prior.
 
     Where a prior mean is 0, the sign is that of the recorded agreement of the feature.
@@ -283,8 +283,9 @@ def _weigh_equally(lists: NBest, draws: Draws | None) -> dict[str, float]:
     if draws is not None:
         sources = find_indicators(draws)
         ignored = {f"{source.column}={value}" for source in sources for value in source.values}
-        of_prior = _name_weights(draws, draws.constants.get("prior_mean", draws.canonical))
-        agreement = _name_weights(draws, draws.constants.get("agreement"))
+        constants = draws.draws.constants
+        of_prior = _name_weights(draws, constants.get("prior_mean", draws.canonical))
+        agreement = _name_weights(draws, constants.get("agreement"))
         signed = {name: mean or agreement.get(name, 0.0) for name, mean in of_prior.items()}
     return {
         name: (-1 if signed.get(name, 0.0) < 0 else 1) / deviation
@@ -293,19 +294,19 @@ def _weigh_equally(lists: NBest, draws: Draws | None) -> dict[str, float]:
     }
 
 
-def _name_weights(draws: Draws, free: Float64 | None) -> dict[str, float]:
+def _name_weights(draws: WeightDraws, free: Float64 | None) -> dict[str, float]:
     """Return a vector of weights by name, fixed weights included; empty if there is none."""
     if free is None:
         return dict(draws.fixed)
     return {**draws.fixed, **dict(zip(draws.features, np.asarray(free).tolist(), strict=True))}
 
 
-def find_indicators(draws: Draws) -> list[Indicators]:
+def find_indicators(draws: WeightDraws) -> list[Indicators]:
     """Return the indicators of categories, such as systems, that a posterior has weights for."""
     return [one for one in Recipe.of(draws).sources if isinstance(one, Indicators)]
 
 
-def lacks_canonical(draws: Draws) -> bool:
+def lacks_canonical(draws: WeightDraws) -> bool:
     """Return whether a posterior has no canonical weights, or does not record them."""
     return draws.canonical is None or not draws.record.canonical
 
@@ -317,7 +318,7 @@ def _rank_systems(row: BaselineRow, lists: NBest) -> Float64 | None:
     return np.array([row.weights.get(str(name), 0.0) for name in lists.extras[row.column]])
 
 
-def _fit_mean(name: str, judged: Judged, draws: Draws | None) -> Iterator[Evaluation]:
+def _fit_mean(name: str, judged: Judged, draws: WeightDraws | None) -> Iterator[Evaluation]:
     """Yield the mean of the features; the slope gives its scores the log loss of preferences."""
     row = BaselineRow(name, weights=_weigh_equally(judged.lists, draws))
     if (scores := row.scores(judged.lists)) is None:
@@ -331,7 +332,7 @@ def _fit_mean(name: str, judged: Judged, draws: Draws | None) -> Iterator[Evalua
     yield Evaluation(row, judged.gain_of(scores), judged.log_loss(left_out))
 
 
-def _select_features(name: str, judged: Judged, draws: Draws | None) -> Iterator[Evaluation]:
+def _select_features(name: str, judged: Judged, draws: WeightDraws | None) -> Iterator[Evaluation]:
     """Yield the best single feature, and each feature, in the direction that is better."""
     features = [*_weigh_equally(judged.lists, draws)]
     if not features:
@@ -349,7 +350,7 @@ def _select_features(name: str, judged: Judged, draws: Draws | None) -> Iterator
         )
 
 
-def _select_system(name: str, judged: Judged, draws: Draws | None) -> Iterator[Evaluation]:
+def _select_system(name: str, judged: Judged, draws: WeightDraws | None) -> Iterator[Evaluation]:
     """Yield the best single system, if candidates with gains are of systems.
 
     Systems are ranked by the mean difference of their candidates from the mean of the list, which
@@ -371,7 +372,7 @@ def _select_system(name: str, judged: Judged, draws: Draws | None) -> Iterator[E
     yield Evaluation(BaselineRow(name, weights=weights, column=column), chosen)
 
 
-def _regress(name: str, judged: Judged, draws: Draws | None) -> Iterator[Evaluation]:
+def _regress(name: str, judged: Judged, draws: WeightDraws | None) -> Iterator[Evaluation]:
     """Yield the ridge regression of gains, if they vary, or the logistic one of preferences."""
     lists, of_answers = judged.lists, judged.pairs is not None
     varying = np.array(lists.feature_names)[lists.spread > 0].tolist()

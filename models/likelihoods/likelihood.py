@@ -174,10 +174,10 @@ class NoLikelihood(Likelihood, frozen=True):
 
     They need neither references nor judgements.
 
-    >>> from bpa_ppl import adapt, as_draws, from_lists
+    >>> from bpa_ppl import adapt, as_weight_draws, from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> posterior = adapt(lists, {"LM0": 0.5}, likelihood=NoLikelihood(), sampler="map")
-    >>> as_draws(posterior).mean.tolist()
+    >>> as_weight_draws(posterior).mean.tolist()
     [0.5]
     """
 

@@ -29,9 +29,9 @@ from bpa_ppl.errors import (
 )
 from bpa_ppl.lists.labels import find_positions, matches, with_labels
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.files import read_weight_draws
+from bpa_ppl.posterior.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -94,9 +94,10 @@ def learn_prior(
 
     >>> from bpa_ppl import Draws
     >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
     >>> def domain(mean):
     ...     weights = np.random.default_rng(0).normal(mean, 0.1, size=(4, 500, 1))
-    ...     return Draws({"weights": weights}, ("LM0",), constants=constants)
+    ...     return name_weights(weights, ("LM0",), constants=constants)
     >>> prior = learn_prior([domain(0.3), domain(0.7)])
     >>> prior.names, prior.mean.round(1).tolist(), bool(prior.covariance[0, 0] < 0.1)
     (('LM0',), [0.5], True)
@@ -123,9 +124,10 @@ def learn_hierarchy(
 
     >>> from bpa_ppl import Draws
     >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
     >>> def domain(mean):
     ...     weights = np.random.default_rng(0).normal(mean, 0.1, size=(4, 500, 1))
-    ...     return Draws({"weights": weights}, ("LM0",), constants=constants)
+    ...     return name_weights(weights, ("LM0",), constants=constants)
     >>> hierarchy = learn_hierarchy({"talks": domain(0.3), "news": domain(0.7)})
     >>> hierarchy.prior().names
     ('LM0',)
@@ -159,30 +161,34 @@ def learn_hierarchy(
     return fit_hierarchy(domains, shrinkage=shrinkage, strength=strength)
 
 
-def draws_by_label(posteriors: Posteriors) -> dict[str, Draws]:
+def draws_by_label(posteriors: Posteriors) -> dict[str, WeightDraws]:
     """Return posteriors by the label of their domain: as given, the stem of the file, or a number.
 
     Raises:
         DataError: if a file is not a posterior.
         UsageError: if it is a single posterior and not a list.
     """
-    if isinstance(posteriors, str | Path | Draws) or not isinstance(posteriors, Iterable):
+    if isinstance(posteriors, str | Path | WeightDraws) or not isinstance(posteriors, Iterable):
         rule = "learn_prior takes posteriors by label or a list of them, even of one"
         raise wrong_type(rule, posteriors, "posteriors")
 
-    def load(posterior: Any) -> Draws:
-        return read_draws(posterior) if isinstance(posterior, str | Path) else as_draws(posterior)
+    def load(posterior: Any) -> WeightDraws:
+        return (
+            read_weight_draws(posterior)
+            if isinstance(posterior, str | Path)
+            else as_weight_draws(posterior)
+        )
 
     if isinstance(posteriors, Mapping) and not hasattr(posteriors, "groups"):
         return {str(label): load(item) for label, item in posteriors.items()}
-    draws: dict[str, Draws] = {}
+    draws: dict[str, WeightDraws] = {}
     for number, item in enumerate(posteriors, 1):
         label = Path(item).stem if isinstance(item, str | Path) else f"domain {number}"
         draws[label if label not in draws else f"{label} ({number})"] = load(item)
     return draws
 
 
-def _require_common_features(draws: Mapping[str, Draws]) -> None:
+def _require_common_features(draws: Mapping[str, WeightDraws]) -> None:
     """Refuse posteriors that share no features, directly or through other posteriors."""
     (first, posterior), *others = draws.items()
     connected, rest = set(posterior.features), dict(others)
@@ -199,7 +205,7 @@ def _require_common_features(draws: Mapping[str, Draws]) -> None:
         )
 
 
-def _warn_different(draws: Mapping[str, Draws]) -> None:
+def _warn_different(draws: Mapping[str, WeightDraws]) -> None:
     """Warn if posteriors differ in what makes their weights comparable."""
     shared: dict[str, dict[str, object]] = {
         "likelihoods": {label: d.record.likelihood for label, d in draws.items()},
@@ -261,7 +267,7 @@ class Evidence(NamedTuple):
     spread: Float64 | None = None
 
     @classmethod
-    def of(cls, draws: Draws) -> Evidence:
+    def of(cls, draws: WeightDraws) -> Evidence:
         """Return the likelihood of a posterior's sentences, without its own prior.
 
         The posterior is approximated by a Gaussian with the mean and the covariance of its draws.
@@ -276,7 +282,7 @@ class Evidence(NamedTuple):
                 record a Gaussian prior.
         """
         prior, size = Prior.recorded(draws, unchecked=True), len(draws.features)
-        if draws.kind == "point":
+        if draws.draws.kind == "point":
             message = f"it holds only its mode: {_ADAPT}"
             raise DataError(message, parameter="posteriors", code="not-supported")
         if (count := len(draws.flat)) < 10 * size:
@@ -369,7 +375,7 @@ class Hierarchy(NamedTuple):
         mean = dict(zip(self.names, self.mean.tolist(), strict=True))
         return Prior.gaussian(mean, self.between + self.mean_covariance)
 
-    def record(self, draws: Mapping[str, Draws]) -> dict[str, Any]:
+    def record(self, draws: Mapping[str, WeightDraws]) -> dict[str, Any]:
         """Return the provenance of a learned prior for its file.
 
         It includes the canonical weights, so that the prior can be compared with them.
@@ -398,7 +404,7 @@ class Hierarchy(NamedTuple):
             "between_domains": dict(zip(self.names, between, strict=True)),
         }
 
-    def table(self, posteriors: Iterable[Draws] = ()) -> str:
+    def table(self, posteriors: Iterable[WeightDraws] = ()) -> str:
         """Return the verdict on each weight as a text, one line a weight, the least shared first.
 
         Numbers are for one standard deviation of the feature within lists, the geometric mean over

@@ -19,8 +19,8 @@ from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import load_json
 from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.models.priors.scale import LogNormalScale
-from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
@@ -217,14 +217,15 @@ class Prior(NamedTuple):
         >>> from bpa_ppl import Draws
         >>> rng = np.random.default_rng(0)
         >>> weights = rng.multivariate_normal([0, 1], [[2, 1], [1, 1]], (4, 1000))
-        >>> learned = Prior.of(Draws({"weights": weights}, ("LM0", "WP0")))
+        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> learned = Prior.of(name_weights(weights, ("LM0", "WP0")))
         >>> learned.mean.round(0).tolist(), learned.covariance.round(0).tolist()
         ([0.0, 1.0], [[2.0, 1.0], [1.0, 1.0]])
         """
-        draws = as_draws(posterior)
+        draws = as_weight_draws(posterior)
         if not unchecked:
             refuse_unconverged(draws)
-        if draws.kind == "point":
+        if draws.draws.kind == "point":
             message = "a prior needs draws, not only a mode: adapt with imh or laplace, not map"
             raise UsageError(message, parameter="prior", code="not-supported")
         mean = dict(zip(draws.features, draws.mean.tolist(), strict=True))
@@ -233,7 +234,7 @@ class Prior(NamedTuple):
             covariance = np.atleast_2d(np.cov(draws.flat.T, aweights=importance))
         else:  # one draw has all the weight
             covariance = np.zeros((len(draws.features),) * 2)
-        if draws.weighted and np.linalg.eigvalsh(covariance).min() <= 0:
+        if draws.draws.weighted and np.linalg.eigvalsh(covariance).min() <= 0:
             # No Gaussian, but a sampler may need the draws alone; `adapt` refuses other ones.
             return cls(draws.mean, covariance=covariance, names=draws.features, posterior=draws)
         return cls.gaussian(mean, covariance)._replace(posterior=draws)
@@ -256,20 +257,21 @@ class Prior(NamedTuple):
 
         >>> from bpa_ppl import Draws
         >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
-        >>> draws = Draws({"weights": np.zeros((1, 10, 1))}, ("LM0",), constants=constants)
+        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> draws = name_weights(np.zeros((1, 10, 1)), ("LM0",), constants=constants)
         >>> Prior.recorded(draws).variance.tolist()
         [0.1]
         """
-        draws = as_draws(posterior)
-        constants = draws.constants
+        draws = as_weight_draws(posterior)
+        constants, sites = draws.draws.constants, draws.draws.sites
         mean, variance, covariance = (
             constants.get(f"prior_{name}") for name in ("mean", "variance", "covariance")
         )
         # If weights are a function of other sites, the recorded Gaussian is not their prior.
         no_spread = variance is None and covariance is None
-        if mean is None or no_spread or WEIGHTS not in draws.sites:
+        if mean is None or no_spread or WEIGHTS not in sites:
             message = "the posterior does not record a Gaussian prior: adapt again"
-            if WEIGHTS not in draws.sites:
+            if WEIGHTS not in sites:
                 message = "its model has no Gaussian prior of the weights: adapt without a model"
             raise DataError(message, parameter="posterior", code="not-supported")
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
@@ -492,7 +494,7 @@ class Prior(NamedTuple):
             raise DataError(message, path, code="unknown-format") from error
 
 
-def _mean_precision(prior: Prior, scale: LogNormalScale, draws: Draws) -> float:
+def _mean_precision(prior: Prior, scale: LogNormalScale, draws: WeightDraws) -> float:
     """Return the mean of 1 / scale² given the weights, over draws of them."""
     shared = scale.shared
     factor = np.linalg.cholesky(prior.full_covariance)

@@ -199,6 +199,9 @@ import sys
 import jax
 from numpyro.infer import MCMC, NUTS
 from bpa_ppl.posterior.arviz_functions import arviz_version
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_draws
 from adapting.test_any_model import EFFECTS, ERRORS, bpa, schools
 
 mcmc = MCMC(NUTS(schools), num_warmup=5, num_samples=5, progress_bar=False)
@@ -220,8 +223,7 @@ def test_log_likelihoods_are_kept_up_to_a_limit_or_on_request(
     monkeypatch.setattr("bpa_ppl.adapting.sample.MOST_KEPT", 4)
     with caplog.at_level("INFO", "bpa_ppl"), starting_at_zero():
         posteriors = {
-            choice: as_draws(run(log_likelihood=choice), any_variables=True)
-            for choice in (None, False, True)
+            choice: as_draws(run(log_likelihood=choice)) for choice in (None, False, True)
         }
     assert caplog.text.count("the log likelihoods of 5 observations are not kept") == 1
     assert {choice: [*of.log_likelihood] for choice, of in posteriors.items()} == {
@@ -247,7 +249,7 @@ def test_a_site_may_be_called_weights_or_feature() -> None:
     assert {"feature", "other_feature"}.isdisjoint(data["posterior"].dims)
     report = bpa.check(data)
     assert report
-    assert as_draws(data, any_variables=True).features == ()
+    assert as_draws(data).main == ()
     assert {one.where for one in report.findings} <= {
         *(f"weights[{k}]" for k in range(6)),
         *(f"chain {c}" for c in range(4)),

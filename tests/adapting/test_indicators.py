@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from bpa_ppl import Draws, NBest, adapt, as_draws, from_lists, rerank
+from bpa_ppl import Draws, NBest, adapt, as_weight_draws, from_lists, rerank
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.diagnostics.pages.report import posterior_page
 
@@ -54,7 +54,7 @@ def log_evidence(draws: Draws, nbest: NBest) -> float:
     better = gains[:, :, None] > gains[:, None, :]
     rows = (table[:, :, None] - table[:, None])[better]
     weight = 2 * 1.5 / len(NAMES)
-    mean = draws.constants["prior_mean"]
+    mean = draws.draws.constants["prior_mean"]
 
     def loss(weights: np.ndarray) -> float:
         fit = weight * np.logaddexp(0, -rows @ weights).sum()
@@ -74,7 +74,7 @@ def log_evidence(draws: Draws, nbest: NBest) -> float:
 def test_indicators_that_explain_nothing_are_left_out() -> None:
     pool = lists(effect=0.0, noise=1.0)
     with capture_notes() as notes:
-        draws = as_draws(adapt(pool, None, **WITH))
+        draws = as_weight_draws(adapt(pool, None, **WITH))
     (note,) = [note for note in notes if "the indicators of system" in note.message]
     record = draws.record.indicators
     assert record.left_out == ("system",)
@@ -83,7 +83,7 @@ def test_indicators_that_explain_nothing_are_left_out() -> None:
     assert note.message == str(record)
     assert note.message[1:] in posterior_page(draws)
     # The posterior is that of the lists without the column.
-    plain = as_draws(adapt(pool, None, **LAPLACE))
+    plain = as_weight_draws(adapt(pool, None, **LAPLACE))
     assert draws.features == plain.features == ("comet",)
     assert draws.record.likelihood == plain.record.likelihood
     np.testing.assert_allclose(draws.flat, plain.flat, rtol=1e-5)
@@ -91,7 +91,7 @@ def test_indicators_that_explain_nothing_are_left_out() -> None:
     new = lists(effect=0.0, noise=1.0, seed=1).without("system")
     assert rerank(new, draws).choice.tolist() == rerank(new, plain).choice.tolist()
     # A prior that the user has chosen keeps them.
-    kept = as_draws(adapt(pool, None, **WITH, prior="isotropic:variance=0.1"))
+    kept = as_weight_draws(adapt(pool, None, **WITH, prior="isotropic:variance=0.1"))
     assert len(kept.features) == 11
     assert kept.record.indicators is None
 
@@ -100,7 +100,9 @@ def test_indicators_that_explain_nothing_are_left_out() -> None:
 def test_indicators_that_help_are_kept() -> None:
     pool = lists(effect=2.0, noise=2.0)
     with capture_notes():  # the best system alone is better
-        plain, draws = (as_draws(adapt(pool, None, **options)) for options in (LAPLACE, WITH))
+        plain, draws = (
+            as_weight_draws(adapt(pool, None, **options)) for options in (LAPLACE, WITH)
+        )
     record = draws.record.indicators
     assert not record.left_out
     expected = log_evidence(draws, pool) - log_evidence(plain, pool)

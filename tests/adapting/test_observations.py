@@ -18,7 +18,16 @@ from support.moment_checks import assert_moments
 from support.raising import raises
 from support.targets import integrated, moments_of
 
-from bpa_ppl import DataError, NBest, Reranker, adapt, as_draws, from_arrays, from_lists, rerank
+from bpa_ppl import (
+    DataError,
+    NBest,
+    Reranker,
+    adapt,
+    as_weight_draws,
+    from_arrays,
+    from_lists,
+    rerank,
+)
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.adapting.adapt import log_density
@@ -132,11 +141,11 @@ def brute_force(nbest: NBest, weights: np.ndarray, gamma: float) -> np.ndarray:
 def test_the_tied_best_share_the_observation(likelihood: str) -> None:
     pool = graded_lists()
     assert (oracles(pool, "mqm").tied > 1).sum() > 3
-    draws = as_draws(adapt(pool, None, gain="mqm", likelihood=likelihood, sampler="map"))
+    draws = as_weight_draws(adapt(pool, None, gain="mqm", likelihood=likelihood, sampler="map"))
     gamma = draws.record.likelihood.settings.get("gamma", 0.0)
     expected = brute_force(pool, draws.mean, gamma)
     np.testing.assert_allclose(draws.pointwise[0, 0], expected, rtol=1e-5, atol=1e-5)
-    mean, variance = (draws.constants[f"prior_{moment}"] for moment in ("mean", "variance"))
+    mean, variance = (draws.draws.constants[f"prior_{moment}"] for moment in ("mean", "variance"))
 
     def loss(weights: np.ndarray) -> float:
         prior = norm.logpdf(weights, mean, np.sqrt(variance)).sum()
@@ -151,7 +160,7 @@ def test_draws_have_the_moments_of_shared_ties() -> None:
     """By quadrature."""
     pool, zeros = graded_lists(sentences=24), dict.fromkeys(FEATURES, 0.0)
     options = {"gain": "mqm", "likelihood": "oracle:ties=shared", "prior": "isotropic:variance=4.0"}
-    draws = as_draws(adapt(pool, zeros, sampler="imh:draws=500", **options))
+    draws = as_weight_draws(adapt(pool, zeros, sampler="imh:draws=500", **options))
 
     def log_density(weights: np.ndarray) -> np.ndarray:
         prior = norm.logpdf(weights, 0.0, 2.0).sum(axis=1)
@@ -190,10 +199,10 @@ def test_the_order_of_candidates_does_not_matter(sampler: str, likelihood: str) 
     rows = np.concatenate([rng.permutation(places[pool.rows(s)]) for s in range(SENTENCES)])
     other = pool.regroup(slice(None), rows, pool.sizes)
     options: dict[str, Any] = {"gain": "mqm", "likelihood": likelihood, "sampler": sampler}
-    one, two = (as_draws(adapt(p, None, **options)) for p in (pool, other))
+    one, two = (as_weight_draws(adapt(p, None, **options)) for p in (pool, other))
     np.testing.assert_allclose(one.weights, two.weights, rtol=1e-9, atol=1e-9)
-    chosen = rows[other.offsets[:-1] + two.observed["oracle"]]
-    np.testing.assert_array_equal(chosen, pool.offsets[:-1] + one.observed["oracle"])
+    chosen = rows[other.offsets[:-1] + two.draws.observed["oracle"]]
+    np.testing.assert_array_equal(chosen, pool.offsets[:-1] + one.draws.observed["oracle"])
 
 
 @quiet
@@ -213,7 +222,7 @@ def test_totals_break_ties_where_there_are_no_canonical_weights() -> None:
 def test_shared_ties_are_counted_and_lists_of_ties_alone_are_an_error() -> None:
     pool = graded_lists()
     with capture_notes() as notes:
-        shared = as_draws(adapt(pool, None, gain="mqm", sampler="map"))
+        shared = as_weight_draws(adapt(pool, None, gain="mqm", sampler="map"))
     assert shared.record.observed.ties == "shared"
     tied = int((oracles(pool, "mqm").tied > 1).sum())
     (said,) = [n.message for n in notes if "several best candidates" in n.message]
@@ -226,7 +235,7 @@ def test_shared_ties_are_counted_and_lists_of_ties_alone_are_an_error() -> None:
 @quiet
 def test_without_canonical_weights_the_mean_of_the_scores_decides() -> None:
     posterior = adapt(graded_lists(), None, gain="mqm", sampler="imh:draws=300,chains=2")
-    draws, new = as_draws(posterior), graded_lists(3, 40)
+    draws, new = as_weight_draws(posterior), graded_lists(3, 40)
     found = rerank(new, posterior, unchecked=True)
     assert draws.record.start == "none"
     assert found.choice.tolist() == new.best(new.features @ draws.mean).tolist()
@@ -237,7 +246,7 @@ def test_without_canonical_weights_the_mean_of_the_scores_decides() -> None:
     assert not np.allclose(named.probability, found.probability)
     canonical = {"comet": 0.5, "length": 0.0}
     posterior = adapt(graded_lists(), canonical, gain="mqm", sampler="map")
-    assert as_draws(posterior).record.start == "canonical"
+    assert as_weight_draws(posterior).record.start == "canonical"
 
 
 JUDGES = 6
@@ -304,8 +313,8 @@ def test_gains_of_two_candidates_of_longer_lists_are_preferences() -> None:
         row[[better, worse]] = 1, 0
         answers.append([[better, worse]])
     lists = lists.with_extras(chosen=gains.ravel()).with_sentence_extras(preferences=answers)
-    by_gain = as_draws(adapt(lists, None, sampler="map", gain="chosen"))
-    by_preference = as_draws(adapt(lists, None, sampler="map"))
+    by_gain = as_weight_draws(adapt(lists, None, sampler="map", gain="chosen"))
+    by_preference = as_weight_draws(adapt(lists, None, sampler="map"))
     assert by_gain.record.prior.scale == pytest.approx(by_preference.record.prior.scale, rel=0.01)
     np.testing.assert_allclose(by_gain.mean, by_preference.mean, rtol=0.01)
 
@@ -316,7 +325,7 @@ def test_the_estimator_learns_from_choices_of_two() -> None:
     ranker = BayesianRanker(sampler="map", random_state=0)
     ranker.fit(lists.features, lists.extras["chosen"], qid=np.repeat(range(60), 2))
     posterior = adapt(lists.without("chosen"), None, sampler="map")
-    np.testing.assert_allclose(ranker.coef_, as_draws(posterior).mean, rtol=1e-5)
+    np.testing.assert_allclose(ranker.coef_, as_weight_draws(posterior).mean, rtol=1e-5)
 
 
 def test_one_chosen_of_two_is_a_logistic_regression() -> None:
@@ -328,7 +337,7 @@ def test_one_chosen_of_two_is_a_logistic_regression() -> None:
     expected = fitted.fit((pairs[:, 0] - pairs[:, 1]) * scale, chosen).coef_[0] * scale
     options: dict[str, Any] = {"prior": Isotropic(scale=0.7, mean=0.0), "sampler": "map"}
     for posterior in (adapt(lists, None, gain="chosen", **options), adapt(lists, None, **options)):
-        np.testing.assert_allclose(as_draws(posterior).mean, expected, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(as_weight_draws(posterior).mean, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_the_default_likelihood_of_choices_of_two() -> None:
@@ -356,19 +365,23 @@ def test_a_tie_is_no_choice_of_the_canonical_weights() -> None:
     canonical = dict.fromkeys(pairs.feature_names, 3.0)
     options: dict[str, Any] = {"gain": "chosen", "sampler": "map"}
     shared = adapt(tied, canonical, likelihood="oracle:ties=shared", **options)
-    assert np.array_equal(as_draws(adapt(tied, canonical, **options)).mean, as_draws(shared).mean)
+    assert np.array_equal(
+        as_weight_draws(adapt(tied, canonical, **options)).mean, as_weight_draws(shared).mean
+    )
 
 
 @pytest.mark.slow
 def test_between_two_candidates_the_mean_of_the_weights_has_the_averaged_probability() -> None:
     lists = judged_pairs(120, 2.0, 1)
     posterior = adapt(lists[:60], None)
-    assert as_draws(posterior).record.start == "none"
+    assert as_weight_draws(posterior).record.start == "none"
     mean, predictive = (
         Reranker(posterior, rule=rule, draws="all")(lists) for rule in ("mean", "predictive")
     )
     assert np.array_equal(mean.probability, predictive.probability)
-    scores = lists.scores(as_draws(posterior).aligned(lists, as_draws(posterior).mean[None])[0])
+    scores = lists.scores(
+        as_weight_draws(posterior).aligned(lists, as_weight_draws(posterior).mean[None])[0]
+    )
     clear = mean.probability > 0.51  # the average decides, and the posterior is not symmetric
     assert clear.sum() > 110
     assert np.array_equal(mean.choice[clear], lists.best(scores)[clear])

@@ -13,7 +13,7 @@ from support.judged_lists import judged_lists
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, rerank
+from bpa_ppl import DataError, NBest, UsageError, adapt, as_weight_draws, rerank
 from bpa_ppl._runtime.messages import Note, capture_notes
 from bpa_ppl.extending import oracles
 from bpa_ppl.posterior.record import GainColumn
@@ -43,12 +43,12 @@ def chosen_systems(lists: NBest, choice: np.ndarray) -> list[str]:
 
 
 def test_the_criterion_is_not_a_feature_and_needs_no_references(posterior: Any) -> None:
-    draws = as_draws(posterior)
+    draws = as_weight_draws(posterior)
     assert draws.features == ("logprob", "system=ann", "system=bob", "system=eve")
     assert draws.record.observed.gain == "comet"
     assert draws.record.recipe.gain == GainColumn("comet", negative=False)
     expected = oracles(LISTS, "comet")
-    assert draws.observed["oracle"].tolist() == expected.index.tolist()
+    assert draws.draws.observed["oracle"].tolist() == expected.index.tolist()
     weights = bpa.point_weights(posterior)
     assert weights["system=eve"] > 1 > 0 > weights["system=ann"]
 
@@ -68,25 +68,27 @@ def test_reranking_adds_and_removes_the_same_columns(posterior: Any, tmp_path: P
 
 
 def test_a_scaled_prior_is_logged_and_recorded(noted: tuple[Any, list[Note]]) -> None:
-    found, notes = as_draws(noted[0]), noted[1]
+    found, notes = as_weight_draws(noted[0]), noted[1]
     prior, spread = found.record.prior, np.sqrt(2) / 3
     (said,) = [n.message for n in notes if n.message.startswith("no canonical weight")]
     assert "system=ann, system=bob, system=eve" in said
     assert f"{prior.scale:.3g}" in said
     assert prior.scale_learned
     np.testing.assert_allclose(
-        found.constants["prior_variance"], [0.1, *[(prior.scale / spread) ** 2] * 3], rtol=1e-6
+        found.draws.constants["prior_variance"],
+        [0.1, *[(prior.scale / spread) ** 2] * 3],
+        rtol=1e-6,
     )
     assert prior.spread == pytest.approx(dict.fromkeys(found.features[1:], spread))
-    assert found.constants["prior_mean"].tolist() == [0.1, 0, 0, 0]
+    assert found.draws.constants["prior_mean"].tolist() == [0.1, 0, 0, 0]
 
 
 def test_without_any_weights() -> None:
     with capture_notes() as notes:
         found = adapt(LISTS, None, gain="comet", categorical="system", sampler="map")
     assert any(re.search(r"except logprob \(0\.\d+\), and standard", n.message) for n in notes)
-    draws = as_draws(found)
-    mean, variance = draws.constants["prior_mean"], draws.constants["prior_variance"]
+    draws = as_weight_draws(found)
+    mean, variance = draws.draws.constants["prior_mean"], draws.draws.constants["prior_variance"]
     variances = LISTS.features[:, 0].astype(float).reshape(-1, 3).var(axis=1)
     assert mean[0] == pytest.approx(variances.mean() ** -0.5, rel=1e-5)
     assert variance[0] == pytest.approx((draws.record.prior.scale * mean[0]) ** 2)

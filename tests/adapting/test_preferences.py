@@ -22,7 +22,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.gains.preferences import agreement, iter_choices
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.posterior.opening import read_posterior
@@ -59,7 +59,7 @@ def lists() -> NBest:
 def adapted(lists: NBest, **options: Any) -> Draws:
     options = {"prior": "isotropic:variance=1.0", **options}
     options |= {} if "sampler" in options else {"sampler": "imh:draws=500"}
-    return as_draws(adapt(lists, ZERO, **options))
+    return as_weight_draws(adapt(lists, ZERO, **options))
 
 
 def test_weights_are_found_from_preferences(lists: NBest) -> None:
@@ -70,10 +70,10 @@ def test_weights_are_found_from_preferences(lists: NBest) -> None:
     assert counts["preferences"] + counts["ties"] == 4 * SENTENCES
     assert posterior.record.observed.sentences == 4 * SENTENCES
     assert check(posterior)
-    assert as_draws(posterior).pointwise.shape[-1] == 4 * SENTENCES
+    assert as_weight_draws(posterior).pointwise.shape[-1] == 4 * SENTENCES
     z = (posterior.mean - TRUE) / posterior.deviation
     assert np.all(np.abs(z) < 3)
-    log_nu = posterior.values["log_nu"]
+    log_nu = posterior.draws.values["log_nu"]
     assert abs(log_nu.mean() - 0.0) < 3 * log_nu.std()  # ν = 1 made the data
 
 
@@ -97,7 +97,7 @@ def test_the_posterior_of_gains_is_a_prior_of_preferences(
     assert "preferences are not used" in caplog.text
     assert rated.record.observed.sentences == SENTENCES // 2
     answered = adapt(lists, ZERO, likelihood="preference", prior=Prior.of(rated), sampler="imh")
-    both = as_draws(answered)
+    both = as_weight_draws(answered)
     assert both.record.observed.sentences == 4 * SENTENCES
     assert check(both)
     assert np.all(both.deviation < rated.deviation)
@@ -152,7 +152,7 @@ def of_two_raters(count: int) -> NBest:
 @pytest.mark.usefixtures("without_drawing")
 def test_slip_rates_of_raters_are_found(tmp_path: Path) -> None:
     judged = of_two_raters(RATED)
-    posterior = as_draws(adapt(judged, NONE, **SMALL))
+    posterior = as_weight_draws(adapt(judged, NONE, **SMALL))
     assert posterior.record.likelihood.settings["slip"] == "raters"
     assert posterior.record.observed.raters == {"ann": RATED, "bob": RATED}
     assert check(posterior)
@@ -194,7 +194,7 @@ def test_log_likelihoods_have_slip_rates_and_weights() -> None:
 def test_one_rater_has_the_rate_of_the_setting() -> None:
     judged = answers({"ann": 0.05}, 20, 4)
     zero = dict.fromkeys(judged.feature_names, 0.0)
-    posterior = as_draws(adapt(judged, zero, prior="isotropic:variance=1.0", sampler="map"))
-    assert posterior.sites == ("weights",)
+    posterior = as_weight_draws(adapt(judged, zero, prior="isotropic:variance=1.0", sampler="map"))
+    assert posterior.draws.sites == ("weights",)
     assert posterior.record.likelihood.settings["slip"] == 0.0
     assert posterior.record.observed.agreement is None

@@ -11,7 +11,7 @@ import pytest
 from support.judged_lists import judged_lists
 from support.raising import raises
 
-from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
+from bpa_ppl import NBest, UsageError, adapt, as_weight_draws, check, read_weights
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.adapting.finish import describe_adaptation
@@ -26,7 +26,7 @@ CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}
 
 
 def made(lists: NBest, weights: Any = CANONICAL, **options: Any) -> Any:
-    return as_draws(adapt(lists, weights, **{"sampler": "map", **options}))
+    return as_weight_draws(adapt(lists, weights, **{"sampler": "map", **options}))
 
 
 @pytest.mark.parametrize("options", [{}, {"categorical": "system"}], ids=str)
@@ -49,17 +49,19 @@ def test_any_other_gain_has_pairs_weighted_by_differences(options: dict[str, Any
 
 @pytest.mark.slow
 def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
-    preset = as_draws(adapt(toy, CANONICAL, preset="published", sampler="rwm-isotropic:draws=50"))
+    preset = as_weight_draws(
+        adapt(toy, CANONICAL, preset="published", sampler="rwm-isotropic:draws=50")
+    )
     by_name = made(toy, sampler="rwm-isotropic:draws=50")
     np.testing.assert_array_equal(preset.weights, by_name.weights)
     assert by_name.record.likelihood.name == "oracle"
     assert preset.record.sampler.settings["proposal_variance"] == 0.01
     explicit = made(toy, preset="published", likelihood="margin")
     assert (explicit.record.sampler.name, explicit.record.likelihood.name) == ("map", "margin")
-    heuristic = as_draws(adapt(toy, CANONICAL, preset="published-2010"))
+    heuristic = as_weight_draws(adapt(toy, CANONICAL, preset="published-2010"))
     options = {"likelihood": "oracle", "prior": "isotropic:variance=1.0"}
     named = made(toy, sampler="heuristic:draws=100,delta=8", **options)
-    np.testing.assert_array_equal(heuristic.log_weight, named.log_weight)
+    np.testing.assert_array_equal(heuristic.draws.log_weight, named.log_weight)
     assert heuristic.record.sampler.settings == {"draws": 100, "delta": 8.0}
     pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
     with raises(UsageError, "missing-setting", parameter="sampler", match="weight-trace:lists="):

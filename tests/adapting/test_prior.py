@@ -13,7 +13,7 @@ from scipy.stats import norm
 from support import reference_model
 from support.raising import raises
 
-from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, check, from_lists, rerank
+from bpa_ppl import DataError, NBest, UsageError, adapt, as_weight_draws, check, from_lists, rerank
 from bpa_ppl._runtime.messages import Note, capture_notes
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
@@ -148,7 +148,7 @@ def test_the_posterior_of_answers_integrates_over_the_scale(
     log τ ~ N(log 0.4 τ₀, 1.25²), or N(log 1.25 τ₀, 1.25²) if all lists have two candidates.
     """
     judged, log_p = answered(weight, size)
-    draws = as_draws(adapt(judged, None, sampler=sampler))
+    draws = as_weight_draws(adapt(judged, None, sampler=sampler))
     record = draws.record.prior
     typical = float(f"{(1.25 if size == 2 else 0.4) * np.sqrt(0.5):.3g}")
     assert record.scale == typical
@@ -179,7 +179,7 @@ def test_many_answers_that_determine_the_weights_are_sampled_without_the_scale(
 ) -> None:
     """Compared with quadrature; NUTS diverges in units of the scale."""
     judged, log_p = answered(2.5, SIZE, 1000)
-    draws = as_draws(adapt(judged, None, sampler=sampler))
+    draws = as_weight_draws(adapt(judged, None, sampler=sampler))
     assert check(draws)
     if sampler == "auto":
         assert draws.record.figures.chosen_because.endswith("of proposals around the mode")
@@ -198,7 +198,7 @@ def count_covered(seed: int, prior: Any) -> int:
     """Return how many of four weights are in their 95 % intervals, from 100 simulated answers."""
     weights = 1.5 * np.random.default_rng([seed, 2]).choice([-1.0, 1.0], size=4)
     pool = simulated(100, weights, seed, size=2)
-    draws = as_draws(adapt(pool, None, gain="gain", prior=prior, sampler="auto:draws=300"))
+    draws = as_weight_draws(adapt(pool, None, gain="gain", prior=prior, sampler="auto:draws=300"))
     low, high = np.quantile(draws.flat, [0.025, 0.975], axis=0)
     return int(np.count_nonzero((low < weights) & (weights < high)))
 
@@ -218,10 +218,10 @@ def test_intervals_of_pairs_contain_the_weights_and_narrow_ones_do_not() -> None
 def test_few_answers_that_weights_explain_perfectly_are_sampled() -> None:
     """Ten answers and six features: the likelihood has no maximum, and large scales are likely."""
     pool = simulated(10, np.full(6, 2.0), size=2)
-    draws = as_draws(adapt(pool, None, gain="gain", sampler="auto:draws=500"))
+    draws = as_weight_draws(adapt(pool, None, gain="gain", sampler="auto:draws=500"))
     assert draws.record.figures.chosen == "imh"
     assert check(draws)
-    weighted = as_draws(adapt(pool, None, gain="gain", sampler="laplace:draws=4000"))
+    weighted = as_weight_draws(adapt(pool, None, gain="gain", sampler="laplace:draws=4000"))
     assert check(weighted)
     error = np.abs(weighted.mean - draws.mean) / draws.deviation
     assert error.max() < 0.2
@@ -240,7 +240,7 @@ def test_a_given_scale_is_not_learned() -> None:
     np.testing.assert_allclose(prior.variance, 0.04 / pool.spread**2, rtol=1e-6)
     assert not record.scale_learned
     with capture_notes() as notes:
-        empty = as_draws(adapt(pool, None, gain="gain", likelihood="none", sampler="map"))
+        empty = as_weight_draws(adapt(pool, None, gain="gain", likelihood="none", sampler="map"))
     said = "the posterior equals its prior: no sentence was judged"
     assert Note(logging.INFO, said) in notes
     assert all(note.level == logging.INFO for note in notes)

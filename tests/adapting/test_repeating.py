@@ -12,13 +12,14 @@ from support.raising import raises
 from support.records import with_record
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, Draws, Isotropic, NBest, Prior, UsageError, recorded_options
+from bpa_ppl import DataError, Isotropic, NBest, Prior, UsageError, recorded_options
 from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.features.length import Length
 from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.weights import StartingWeights
 
 NAMES = ["lm", "tm", "wp"]
@@ -89,7 +90,7 @@ def test_recorded_options_give_the_same_file(
 ) -> None:
     path, again = tmp_path / "posterior.nc", tmp_path / "again.nc"
     bpa.write_posterior(bpa.adapt(LISTS, weights, **{"sampler": "map", **options}), path)
-    recorded_weights, recorded = recorded_options(read_draws(path))
+    recorded_weights, recorded = recorded_options(read_weight_draws(path))
     bpa.write_posterior(bpa.adapt(LISTS, recorded_weights, **recorded), again)
     assert again.read_bytes() == path.read_bytes()
 
@@ -120,12 +121,12 @@ def test_objects_of_python_are_given_again(name: str, value: Any) -> None:
     with raises(UsageError, "not-supported", parameter=name):
         recorded_options(posterior)
     weights, options = recorded_options(posterior, **{name: value})
-    again = bpa.as_draws(bpa.adapt(LISTS, weights, **options))
-    np.testing.assert_array_equal(again.weights, bpa.as_draws(posterior).weights)
+    again = bpa.as_weight_draws(bpa.adapt(LISTS, weights, **options))
+    np.testing.assert_array_equal(again.weights, bpa.as_weight_draws(posterior).weights)
 
 
 def test_posteriors_of_other_programs_are_refused() -> None:
-    foreign = Draws({"weights": np.zeros((2, 10, 1))}, ("lm",))
+    foreign = name_weights(np.zeros((2, 10, 1)), ("lm",))
     for posterior in (foreign, with_record(foreign, options={})):
         with raises(DataError, "not-supported"):
             recorded_options(posterior)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl import NBest, UsageError, adapt, as_draws, from_lists
+from bpa_ppl import NBest, UsageError, adapt, as_weight_draws, from_lists
 from bpa_ppl.samplers import chains
 from bpa_ppl.samplers.nuts import Nuts
 
@@ -47,7 +47,7 @@ def run(thread):
         references=[("w0",)] * 20,
     )
     posterior = bpa.adapt(lists, {"A": 0.1, "B": 0.2}, sampler="map", seed=thread)
-    return bpa.as_draws(posterior).mean
+    return bpa.as_weight_draws(posterior).mean
 
 with ThreadPoolExecutor(4) as threads:
     print(np.isfinite(list(threads.map(run, range(4)))).all())
@@ -67,7 +67,9 @@ def test_threads_draw_the_same_as_one(pool: NBest) -> None:
 
     def run(seed: int) -> np.ndarray:
         sampler = Nuts(draws=100 + seed) if seed % 2 else "imh"
-        return as_draws(adapt(pool[: 5 + seed], CANONICAL, sampler=sampler, seed=seed)).weights
+        return as_weight_draws(
+            adapt(pool[: 5 + seed], CANONICAL, sampler=sampler, seed=seed)
+        ).weights
 
     with ThreadPoolExecutor(4) as threads:
         together = list(threads.map(run, range(4)))

@@ -13,15 +13,16 @@ import numpy as np
 import pytest
 from support.extras import HAS_EXTRAS
 from support.raising import raises
-from support.records import with_record
+from support.records import with_parts, with_record
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaError, Draws, NotConverged, extending
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.models.priors.learned import learn_hierarchy
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.record import Figures
+from bpa_ppl.posterior.weight_draws import name_weights
 
 NAMES = ("LM0", "TM0")
 DRAWN = np.random.default_rng(0).normal(0.5, 0.2, size=(4, 1000, 2))
@@ -34,7 +35,7 @@ LISTS = bpa.from_lists([["a", "b"]] * 2, [np.eye(2)] * 2, NAMES)
 
 def made(weights: np.ndarray, **parts: Any) -> Draws:
     constants = {"prior_mean": np.zeros(2), "prior_variance": np.ones(2), "mode": np.ones(2)}
-    return Draws({"weights": weights}, NAMES, **{"constants": constants, **parts})
+    return name_weights(weights, NAMES, **{"constants": constants, **parts})
 
 
 def weighted(spread: float) -> Draws:
@@ -51,10 +52,10 @@ def point(decrement: float) -> Draws:
 POSTERIORS: dict[str, tuple[Callable[[], Draws], bool]] = {
     "chains": (lambda: made(DRAWN), True),
     "chains that disagree": (lambda: made(APART), False),
-    "recorded as passed": (lambda: check_and_record(made(DRAWN))[0], True),
-    "recorded as failed": (lambda: check_and_record(made(APART))[0], False),
+    "recorded as passed": (lambda: check_and_record(made(DRAWN).draws)[0], True),
+    "recorded as failed": (lambda: check_and_record(made(APART).draws)[0], False),
     "changed since it passed": (
-        lambda: replace(check_and_record(made(DRAWN))[0], values={"weights": APART}),
+        lambda: replace(check_and_record(made(DRAWN).draws)[0], values={"weights": APART}),
         False,
     ),
     "importance weights": (lambda: weighted(0.5), True),
@@ -71,7 +72,7 @@ USES: dict[str, Callable[..., Any]] = {
     "learn_hierarchy": lambda posterior, **options: learn_hierarchy({"a": posterior}, **options),
     "Prior.of": Prior.of,
     "Prior.recorded": lambda posterior, **options: Prior.recorded(
-        replace(posterior, constants=SCALED), **options
+        with_parts(posterior, constants=SCALED), **options
     ),
 }
 if HAS_EXTRAS:
@@ -81,7 +82,14 @@ if HAS_EXTRAS:
     USES["judges"] = lambda posterior, **options: judges(posterior, LISTS, **options)
     USES["Session"] = lambda posterior, **options: Session(LISTS, prior=posterior, **options)
 #: What describes, stores or compares one, whatever its verdict, or takes nothing from its draws.
-DESCRIBES = {"as_draws", "check", "compare", "compare_baselines", "write_posterior"}
+DESCRIBES = {
+    "as_draws",
+    "as_weight_draws",
+    "check",
+    "compare",
+    "compare_baselines",
+    "write_posterior",
+}
 DESCRIBES |= {"plot_trace", "read_posterior", "recorded_options"}
 
 
@@ -115,9 +123,9 @@ def test_the_recorded_verdict_of_a_file_counts(
 ) -> None:
     """The check is not repeated, and the names of files are in the message."""
     for name, weights in (("good", DRAWN), ("bad", APART)):
-        bpa.write_posterior(check_and_record(made(weights))[0], tmp_path / f"{name}.nc")
+        bpa.write_posterior(check_and_record(made(weights).draws)[0], tmp_path / f"{name}.nc")
     good, bad = (tmp_path / f"{name}.nc" for name in ("good", "bad"))
-    passed, failed = read_draws(good), read_draws(bad)
+    passed, failed = read_weight_draws(good), read_weight_draws(bad)
     monkeypatch.setattr(
         "bpa_ppl.diagnostics.check.check.check", lambda *_: pytest.fail("it is checked again")
     )

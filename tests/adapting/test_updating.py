@@ -10,7 +10,7 @@ from support import reference_model
 
 from bpa_ppl import Prior, adapt
 from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.draws import Draws
 
 NAMES = ["LM0", "TM0"]
@@ -20,7 +20,7 @@ LISTS = PAIRS.with_extras(quality=[1.0, 0.0] * 6)
 
 def posterior_of(kappa: float, prior: Prior | str = "isotropic:variance=4") -> Draws:
     options = {"likelihood": f"risk:kappa={kappa}", "gain": "quality", "sampler": "imh:draws=500"}
-    return as_draws(adapt(LISTS, dict.fromkeys(NAMES, 0.2), prior=prior, **options))
+    return as_weight_draws(adapt(LISTS, dict.fromkeys(NAMES, 0.2), prior=prior, **options))
 
 
 def test_other_settings_of_the_likelihood_are_warned_about() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ import numpy as np
 import pytest
 from msgspec import structs
 from support.command_line import run
-from support.records import with_record
+from support.records import with_parts, with_record
 from support.small_demo import cache as cache
 from support.small_demo import write_small_demo
 
 from bpa_ppl import write_posterior
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
 
 
 @pytest.fixture(autouse=True)
@@ -35,17 +34,17 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_small_demo(folder, sentences=12, candidates=10)
     adapt = ("adapt", folder / "nbest", "-r", folder / "ref", "-w", folder / "moses.ini", "-q")
     assert run(*adapt, "-o", folder / "complete.nc", "--sampler", "map").code == 0
-    point = read_draws(folder / "complete.nc")
+    point = read_weight_draws(folder / "complete.nc")
     kept = ("canonical", "mode", "prior_mean", "prior_variance")
-    constants = {name: point.constants[name] for name in kept}
-    few: dict[str, Any] = {"log_density": None, "log_likelihood": {}, "sentence_sites": ()}
+    constants = {name: point.draws.constants[name] for name in kept}
+    few: dict[str, Any] = {"log_density": None, "log_likelihood": {}}
     few |= {"log_prior": {}, "prior": {}, "observed": {}, "constants": constants}
-    good = replace(point, **few)
+    good = with_parts(point, **few)
     write_posterior(good, folder / "good.nc")
     noise = np.random.default_rng(0).normal(size=(2, 10, point.flat.shape[1]))
     weights = {"weights": point.flat[0] + 0.03 * noise}
     sampler = structs.replace(point.record.sampler, name="rwm")
-    poor = with_record(replace(good, kind="chains", values=weights), sampler=sampler)
+    poor = with_record(with_parts(good, kind="chains", values=weights), sampler=sampler)
     write_posterior(poor, folder / "poor.nc")
     return folder
 

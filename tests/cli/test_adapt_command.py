@@ -12,8 +12,9 @@ from support.judged_pairs import compared_lists
 
 import bpa_ppl as bpa
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.record import ComponentRecord, ObservedRecord, Record
+from bpa_ppl.posterior.weight_draws import name_weights
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-q")
 MAP = (*ADAPT, "--sampler", "map", "-o", "new.nc")
@@ -21,7 +22,7 @@ MAP = (*ADAPT, "--sampler", "map", "-o", "new.nc")
 
 def test_an_adaptation_by_python_by_the_command_and_repeated(folder: Path) -> None:
     lists, weights = bpa.read_nbest("nbest", references="ref"), bpa.read_weights("moses.ini")
-    names = read_draws("good.nc").features
+    names = read_weight_draws("good.nc").features
     prior = bpa.Prior.gaussian(dict.fromkeys(names, 0.25), 0.1 + np.eye(len(names)) / 3)
     prior.write("prior.json")
     chosen = ("--prior", "prior.json", "--seed", 3, "--likelihood", "margin:gamma=3")
@@ -36,14 +37,14 @@ def test_an_adaptation_by_python_by_the_command_and_repeated(folder: Path) -> No
     assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
     other = ("--seed", 0, "--sampler", "laplace:draws=500")
     assert "other options, sampler, draws, seed" in succeed(*like, *other).err
-    record = read_draws("again.nc").record
+    record = read_weight_draws("again.nc").record
     assert (record.seed, record.sampler.settings["draws"]) == (0, 500)
 
 
 def test_fixed_features_and_standard_output(folder: Path) -> None:
     chosen = ("--fixed", "LM0")
     succeed(*MAP, *chosen)
-    assert bpa.point_weights(read_draws("new.nc"))["LM0"] == 0.109821
+    assert bpa.point_weights(read_weight_draws("new.nc"))["LM0"] == 0.109821
     assert "HDF" in succeed(*MAP, *chosen, "-o", "-").out
 
 
@@ -53,8 +54,8 @@ def test_weight_trace_takes_the_second_set(folder: Path) -> None:
     trace = (*ADAPT, "-o", "new.nc", *likelihood)
     refused(*trace, "--sampler", sampler, mention="weight-trace needs the lists")
     succeed(*trace, "--sampler", f"{sampler},lists=nbest,references=ref")
-    draws = read_draws("new.nc")
-    assert draws.kind == "weighted"
+    draws = read_weight_draws("new.nc")
+    assert draws.draws.kind == "weighted"
     assert draws.record.figures.likelihood_exponent == 1 / 20
     expected = {"restarts": 2, "delta": 20, "lists": "nbest", "references": "ref"}
     assert expected.items() <= draws.record.sampler.settings.items()
@@ -75,12 +76,14 @@ def test_several_files_are_as_one(folder: Path) -> None:
     succeed("adapt", "nbest", "-r", "ref", "-r", "other", "-s", "ref", *pool, "whole.nc")
     two = ("-r", "r0,r1", "-r", "other0,other1", "-s", "r0,r1")
     succeed("adapt", "n0", "n1", *two, *pool, "parts.nc")
-    np.testing.assert_array_equal(read_draws("parts.nc").weights, read_draws("whole.nc").weights)
+    np.testing.assert_array_equal(
+        read_weight_draws("parts.nc").weights, read_weight_draws("whole.nc").weights
+    )
 
 
 def write_shifted(path: Path, shift: float, out: str, more: bool = False) -> None:
     """Write a posterior of the demo's features, with draws around shifted weights."""
-    original = read_draws(path)
+    original = read_weight_draws(path)
     names = (*original.features, *(("LengthWords",) if more else ()))
     mean = np.append(original.canonical, [0.0] * more)  # type: ignore[arg-type]
     variance = np.full(len(names), 0.1)
@@ -88,7 +91,7 @@ def write_shifted(path: Path, shift: float, out: str, more: bool = False) -> Non
     drawn = mean + shift + 0.1 * rng.normal(size=(2, 1000, len(names)))
     record = Record(likelihood=ComponentRecord("oracle"), observed=ObservedRecord(sentences=12))
     constants = {"canonical": mean, "prior_mean": mean, "prior_variance": variance}
-    draws = bpa.Draws({"weights": drawn}, names, constants=constants, record=record)
+    draws = name_weights(drawn, names, constants=constants, record=record)
     bpa.write_posterior(draws, out)
 
 
@@ -124,7 +127,7 @@ def test_a_posterior_is_the_prior_of_more_sentences(folder: Path) -> None:
     write_shifted(folder / "good.nc", 0.2, "talks")
     succeed(*MAP, "--prior", "talks")
     lists, weights = bpa.read_nbest("nbest", references="ref"), bpa.read_weights("moses.ini")
-    prior = Prior.of(read_draws("talks"))
+    prior = Prior.of(read_weight_draws("talks"))
     bpa.write_posterior(bpa.adapt(lists, weights, prior=prior, sampler="map"), "python.nc")
     assert Path("python.nc").read_bytes() == Path("new.nc").read_bytes()
     Path("talks").unlink()  # the prior is in the new posterior
@@ -148,5 +151,5 @@ def test_answers_are_adapted_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     adapt = ("adapt", "lists.jsonl", "-w", "none", "-o", "posterior.nc", "--sampler", "map")
     adapt += ("--likelihood", "preference:slip=0.05")  # which is fast
     assert "1 pair in common, and 0 alike" in succeed(*adapt, *judgements).err
-    comparisons = read_draws("posterior.nc").record.observed.comparisons
+    comparisons = read_weight_draws("posterior.nc").record.observed.comparisons
     assert (comparisons["preferences"], comparisons["ties"]) == (2, 0)

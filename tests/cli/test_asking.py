@@ -15,8 +15,8 @@ import bpa_ppl as bpa
 from bpa_ppl import DataError, Reranker, UsageError, from_lists
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
+from bpa_ppl.posterior.weight_draws import name_weights
 
 JUDGES = ["good", "fair"]
 RERANK = ("rerank", "new.jsonl", "-p", "posterior.nc", "-o", "chosen.txt")
@@ -92,7 +92,7 @@ def test_from_choices_to_questions_and_back(folder: Path) -> None:
     assert len(asked) == 3
     files = ("pairs.jsonl", "unsure.jsonl", "--judgements", "answers.jsonl")
     succeed("adapt", *files, "--like", "posterior.nc", "-o", "updated.nc", "-q")
-    updated = read_draws("updated.nc").record.observed
+    updated = read_weight_draws("updated.nc").record.observed
     assert updated.comparisons["lists"] == 100 + len(asked)
 
 
@@ -164,6 +164,6 @@ def test_computed_features_are_not_written(folder: Path) -> None:
 
 
 def test_a_posterior_without_predictions_is_refused() -> None:
-    draws = Draws({"weights": np.ones((1, 4, 2))}, tuple(JUDGES))
+    draws = name_weights(np.ones((1, 4, 2)), tuple(JUDGES))
     with raises(UsageError, "not-supported", parameter="ask_below"):
         Reranker(draws, unchecked=True, ask_below=0.9)

@@ -13,7 +13,7 @@ from support.records import with_record
 import bpa_ppl as bpa
 from bpa_ppl.cli.options import Reading
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
 
 LISTS = ("adapt", "lists.jsonl", "-o", "p.nc")
 ADAPT = (*LISTS, "-w", "w.txt", "--gain", "comet", "--sampler", "map")
@@ -41,8 +41,8 @@ def test_commands_compare_with_simple_baselines(folder: Path) -> None:
     assert note.startswith("note: all choices from 30 adaptation lists with several systems come")
     assert "system eve: use only its candidates" in note
     assert "leave out categorical system" in note
-    pool, draws = bpa.read_nbest("lists.jsonl"), read_draws("p.nc")
-    assert str(read_comparison(draws)) in messages.replace("note: ", "")
+    pool, draws = bpa.read_nbest("lists.jsonl"), read_weight_draws("p.nc")
+    assert str(read_comparison(draws.record)) in messages.replace("note: ", "")
     expected = bpa.compare_baselines(pool, draws, choice=bpa.rerank(pool, draws).choice)
     shown = succeed(*RERANK).out
     assert shown.endswith("\n".join(["\n", f"{expected}", *expected.sentences, ""]))
@@ -57,7 +57,7 @@ def test_commands_compare_with_simple_baselines(folder: Path) -> None:
 def test_draws_that_have_not_converged_are_not_compared(folder: Path) -> None:
     """All that is printed of them is their check."""
     noted = succeed(*LISTS, *ADAPT[4:-1], "imh:draws=5", *SYSTEMS).err
-    assert read_comparison(read_draws("p.nc")) is not None
+    assert read_comparison(read_weight_draws("p.nc").record) is not None
     assert "NOT converged" in noted
     for advice in ("baseline", "best single system", "adapted weights", "all choices from"):
         assert advice not in noted
@@ -65,7 +65,7 @@ def test_draws_that_have_not_converged_are_not_compared(folder: Path) -> None:
 
 def test_the_share_of_best_choices_is_shown_for_lists_without_judgements(folder: Path) -> None:
     noted = succeed("adapt", "lists.jsonl", "-o", "l.nc", *ADAPT[4:-1], "laplace").err
-    comparison = read_comparison(read_draws("l.nc"))
+    comparison = read_comparison(read_weight_draws("l.nc").record)
     assert comparison is not None
     assert comparison.share_of_best.startswith("of 30 adaptation lists, ")
     assert comparison.share_of_best in noted
@@ -88,8 +88,10 @@ def test_a_lower_column_is_better(folder: Path) -> None:
 def test_variances_of_single_features(folder: Path) -> None:
     prior = "isotropic:variance=0.5,single.system=eve=2,single.system=ann=3"
     succeed(*ADAPT, *SYSTEMS, "--prior", prior)
-    draws = read_draws("p.nc")
-    variance = dict(zip(draws.features, draws.constants["prior_variance"].tolist(), strict=True))
+    draws = read_weight_draws("p.nc")
+    variance = dict(
+        zip(draws.features, draws.draws.constants["prior_variance"].tolist(), strict=True)
+    )
     assert variance["logprob"] == 0.5
     assert (variance["system=ann"], variance["system=eve"]) == (3, 2)
     assert variance["system=bob"] == pytest.approx(0.5 * 9 / 2, rel=1e-5)
@@ -118,7 +120,7 @@ def test_the_recorded_file_is_read_as_it_was(
     options += ("--prior", "isotropic:variance=0.5,mean=0")
     adapted = ("adapt", "one.csv", "two.csv", *how, *options, "-q")
     succeed(*adapted, "-o", "p.nc")
-    assert read_draws("p.nc").record.reading == {"format": how[1], "missing": {"gpt": 0.0}}
+    assert read_weight_draws("p.nc").record.reading == {"format": how[1], "missing": {"gpt": 0.0}}
     shown = succeed("judges", "p.nc", "--unchecked")
     assert shown.out.startswith("8 judged lists")
     succeed("adapt", "one.csv", "two.csv", "--like", "p.nc", "-q", "-o", "again.nc")
@@ -133,7 +135,11 @@ def test_the_recorded_file_is_read_as_it_was(
     refused(*rerank, "--format", "csv", mention="no columns id and text")
     Path("new.csv").rename("new.txt")  # one of another ending has its own
     refused("rerank", "new.txt", *rerank[2:], mention="new.txt")
-    scored = with_record(read_draws("p.nc"), reading={"format": "plain:list_size=2,scores=lm.npy"})
-    assert Reading().of_recorded(scored, ["new.csv"]) == Reading()  # those scores are of others
-    assert Reading().of_recorded(scored, ["one.csv"]) != Reading()
+    scored = with_record(
+        read_weight_draws("p.nc"), reading={"format": "plain:list_size=2,scores=lm.npy"}
+    )
+    assert (
+        Reading().of_recorded(scored.record, ["new.csv"]) == Reading()
+    )  # those scores are of others
+    assert Reading().of_recorded(scored.record, ["one.csv"]) != Reading()
     refused("judges", "p.nc", "--format", "tsv", mention="no columns id and text")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from support.command_line import refused, succeed
 
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
 
 #: What makes a line fast: neither the scale nor the sign of the prior is learned.
 FAST = ("--sampler", "map", "--prior", "isotropic:variance=0.5,mean=0")
@@ -188,7 +188,7 @@ def test_the_line_runs_as_it_is_printed(
     assert printed["command"] == command
     assert f": {command}\n" in succeed("lists", *words).out
     succeed(*shlex.split(command)[1:], *FAST)
-    draws = read_draws("posterior.nc")
+    draws = read_weight_draws("posterior.nc")
     if printed["features"]:
         assert draws.features == tuple(printed["features"])
     assert draws.record.observed is not None
@@ -220,7 +220,7 @@ def test_the_columns_are_chosen_by_the_user(folder: Path) -> None:
     refused(*shlex.split(command)[1:], mention="COLUMN")
     command = command.replace("COLUMNS", "logprob judge_a").replace("COLUMN", "human")
     succeed(*shlex.split(command)[1:], *FAST)
-    assert read_draws("posterior.nc").features == ("logprob", "judge_a")
+    assert read_weight_draws("posterior.nc").features == ("logprob", "judge_a")
 
 
 def test_lists_of_numbers_beside_the_candidates_are_chosen_too(folder: Path) -> None:
@@ -235,7 +235,7 @@ def test_lists_of_numbers_beside_the_candidates_are_chosen_too(folder: Path) -> 
     (command,) = re.findall("bpa adapt .*", shown)
     command = command.replace("COLUMNS", "judge").replace("COLUMN", "human")
     succeed(*shlex.split(command)[1:], *FAST)
-    draws = read_draws("posterior.nc")
+    draws = read_weight_draws("posterior.nc")
     assert draws.record.observed is not None
     assert (draws.features, draws.record.observed.gain) == (("judge",), "human")
 

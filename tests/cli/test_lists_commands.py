@@ -12,7 +12,7 @@ from support.command_line import refused, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.formats.references import read_references
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.model_files import read_arpa
 
@@ -74,7 +74,7 @@ def test_features_are_recorded_computed_again_and_reported(folder: Path) -> None
     Path("domain.txt").write_text("read this leaflet .\ntake the tablet with water .\n" * 5)
     done = succeed(*ADAPT, "--add", "lm=domain.txt,order=2")
     assert "no canonical weight for lm, lm.oov" in done.err
-    draws = read_draws("p.nc")
+    draws = read_weight_draws("p.nc")
     assert draws.features[-2:] == ("lm", "lm.oov")
     (source,) = draws.record.recipe.sources
     assert source.settings["text"] == str(folder / "domain.txt")

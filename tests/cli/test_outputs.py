@@ -22,7 +22,7 @@ from bpa_ppl.cli.app import app, run_command
 from bpa_ppl.cli.outputs import WORD, Written, check_outputs, read_marks
 from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.streams import atomic_writer
-from bpa_ppl.posterior.files import read_draws, write_posterior
+from bpa_ppl.posterior.files import read_weight_draws, write_posterior
 from bpa_ppl.posterior.record import RecipeRecord, SourceRecord
 
 #: Parameters that name no output, and take any text. One that is not here fails the tests: give
@@ -295,7 +295,7 @@ def test_an_output_that_is_a_file_from_which_the_posterior_computes_features(fol
     os.link("domain.txt", "picture.png")
     source = SourceRecord(source="lm", settings={"text": "domain.txt"}, file_hashes=("0",))
     recipe = RecipeRecord(sources=(source,))
-    write_posterior(with_record(read_draws("good.nc"), recipe=recipe), "lm.nc")
+    write_posterior(with_record(read_weight_draws("good.nc"), recipe=recipe), "lm.nc")
     for words in (
         ("rerank", "nbest", "-p", "lm.nc", "-o", "domain.txt"),
         ("rerank", "nbest", "-p", "lm.nc", "-o", "new.txt", "--details", "./domain.txt"),
@@ -324,7 +324,7 @@ def test_patterns_of_columns_name_no_files(folder: Path, pattern: str) -> None:
     for _ in range(2):  # the second one replaces a file that fits the pattern
         done = run("adapt", "rows.csv", "--features", pattern, *words)
         assert done.code == 0, done.err
-    assert read_draws("p.nc").features == ("p1",)
+    assert read_weight_draws("p.nc").features == ("p1",)
 
 
 STREAMS = """

@@ -16,7 +16,8 @@ from support.command_line import refused, run, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
+from bpa_ppl.posterior.weight_draws import name_weights
 
 RERANK = ("rerank", "nbest", "-p", "good.nc")
 SENTENCES = 12  # in the lists of the fixture
@@ -33,9 +34,9 @@ def test_check_prints_the_verdict(folder: Path) -> None:
 
 
 def test_traces_are_written(folder: Path) -> None:
-    poor = read_draws("poor.nc")
+    poor = read_weight_draws("poor.nc")
     names = poor.features[:5]
-    bpa.write_posterior(bpa.Draws({"weights": poor.weights[..., :5]}, names), "few.nc")
+    bpa.write_posterior(name_weights(poor.weights[..., :5], names), "few.nc")
     succeed("trace", "few.nc", "-o", "all.png", "-q")
     for figure, written in {"t.png": "t.png, t.html", "page.html": "page.html"}.items():
         result = succeed("trace", "few.nc", "-o", figure, "--html", "--var-names", *names[:2])

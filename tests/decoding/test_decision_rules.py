@@ -21,8 +21,8 @@ from bpa_ppl.decoding.rules import Mbr, Predictive, Rule
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
 from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Record
+from bpa_ppl.posterior.weight_draws import name_weights
 
 DRAWS = 600  # more than one batch
 JUDGES: dict[str, Any] = {
@@ -142,7 +142,7 @@ def test_importance_weights_may_have_any_constant(
 
 def test_the_rule_map_has_the_probabilities_of_the_mode(lists: NBest) -> None:
     mode = np.array([0.5, -0.3, 0.2])
-    draws = bpa.Draws({"weights": np.ones((1, 4, 3))}, NAMES, constants={"mode": mode})
+    draws = name_weights(np.ones((1, 4, 3)), NAMES, constants={"mode": mode})
     assert_chosen(rerank(lists, draws, rule="map"), reference_model.predictive(lists, mode[None]))
 
 
@@ -362,7 +362,7 @@ def compared(*rows: BaselineRow) -> Any:
     every = (BaselineRow("adapted weights", "adapted", 30, 1.0), *rows)
     comparison = BaselineComparison(every, "grade", rows[0].name, "leave-one-out")
     record = Record(comparison=msgspec.to_builtins(comparison))
-    return Draws({"weights": np.ones((4, 300, 2))}, ("x", "y"), record=record)
+    return name_weights(np.ones((4, 300, 2)), ("x", "y"), record=record)
 
 
 BETTER = (30, 2.0, 0.5, -1.0, -1.5, -0.5)  # the adapted weights are worse by 0.5 to 1.5

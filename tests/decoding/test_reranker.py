@@ -17,19 +17,21 @@ import pytest
 from scipy.special import softmax
 from support import reference_model
 from support.raising import raises
-from support.records import with_record
+from support.records import with_parts, with_record
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, from_lists, rerank
 from bpa_ppl._runtime.messages import capture_notes
+from bpa_ppl.decoding.reranker import with_defaults
 from bpa_ppl.decoding.rules import AlignedDraws, Decider, Mbr, Predictive
 from bpa_ppl.diagnostics.check import check as check_module
 from bpa_ppl.diagnostics.check.check import check_and_record, read_report
 from bpa_ppl.lists.drift import feature_scales
 from bpa_ppl.posterior import record as records
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.files import read_draws, write_posterior
+from bpa_ppl.posterior.files import read_weight_draws, write_posterior
 from bpa_ppl.posterior.record import ObservedRecord, RecipeRecord, Record, SourceRecord
+from bpa_ppl.posterior.weight_draws import name_weights
 
 #: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
 MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0,mean=0"}
@@ -45,8 +47,8 @@ def rng() -> np.random.Generator:
 @pytest.fixture
 def draws(rng: np.random.Generator) -> Draws:
     weights = rng.normal([0.5, 0.3, -0.2], 0.1, size=(4, 500, 3))
-    return Draws(
-        {"weights": weights},
+    return name_weights(
+        weights,
         NAMES,
         log_density=rng.normal(size=(4, 500)),
         constants={"canonical": np.array([0.4, 0.3, -0.2]), "mode": weights.mean(axis=(0, 1))},
@@ -127,7 +129,7 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
     draws: Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statistics = {"diverging": np.zeros((4, 500), bool)}
-    recorded, report = check_and_record(replace(draws, statistics=statistics))
+    recorded, report = check_and_record(with_parts(draws, statistics=statistics).draws)
     assert report
     write_posterior(recorded, tmp_path / "posterior.nc")
     copies = {name: tmp_path / f"{name}.nc" for name in ("weights", "diverging", "other")}
@@ -141,7 +143,9 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
         weights["posterior/weights"][0] += 9
         diverging["sample_stats/diverging"][0, 0] = 1
         other.attrs["note"] = "nothing that is checked has changed"
-    write_posterior(check_and_record(read_draws(copies["weights"]))[0], tmp_path / "failed.nc")
+    write_posterior(
+        check_and_record(read_weight_draws(copies["weights"]).draws)[0], tmp_path / "failed.nc"
+    )
     for name in ("weights", "diverging"):
         with raises(NotConverged, parameter="unchecked", match="NOT converged"):
             Reranker(copies[name])
@@ -156,7 +160,7 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
 
 @pytest.mark.parametrize("findings", [None, "none", [{"name": "R-hat"}], [1]])
 def test_a_damaged_record_of_the_check_is_refused(draws: Draws, findings: Any) -> None:
-    recorded, report = check_and_record(draws)
+    recorded, report = check_and_record(draws.draws)
     assert read_report(recorded) == report
     attrs = records.to_attributes(recorded.record)
     with raises(DataError, "damaged", parameter="attrs", match="check"):
@@ -236,7 +240,7 @@ def test_rejects_other_numbers_of_draws_and_no_texts(draws: Draws) -> None:
 def test_all_draws_decide_between_candidates_of_nearly_equal_probability(
     rng: np.random.Generator,
 ) -> None:
-    draws = Draws({"weights": rng.normal(1.0, 1.0, size=(4, 1000, 2))}, ("lm", "tm"))
+    draws = name_weights(rng.normal(1.0, 1.0, size=(4, 1000, 2)), ("lm", "tm"))
     clear = np.array([[3.0, 0.0], [0.0, 0.0], [-2.0, 1.0]])
     tied = np.array([[2.0, 0.0], [2.0, 0.01], [-2.0, 1.0]])
     lists = from_lists([["a", "b", "c"]] * 2, [clear, tied], draws.features)
@@ -319,12 +323,14 @@ FORKED = """
 import multiprocessing, warnings
 import jax
 import numpy as np
-from bpa_ppl import Draws, Reranker, UsageError, adapt, from_lists
+from bpa_ppl import Reranker, UsageError, adapt, from_lists
 from bpa_ppl._runtime.cache import prepare_jax
+from bpa_ppl.decoding.reranker import with_defaults
+from bpa_ppl.posterior.weight_draws import name_weights
 warnings.simplefilter("ignore", RuntimeWarning)  # of JAX, about forks
 rng = np.random.default_rng(0)
-draws = Draws(
-    {"weights": rng.normal(1, 0.1, size=(4, 500, 3))}, ("a", "b", "c"),
+draws = name_weights(
+    rng.normal(1, 0.1, size=(4, 500, 3)), ("a", "b", "c"),
     log_density=rng.normal(size=(4, 500)), constants={"mode": np.ones(3)},
 )
 lists = from_lists([["a b", "a c", "b"]] * 5, rng.normal(size=(5, 3, 3)), draws.features)
@@ -433,7 +439,7 @@ def test_a_feature_that_new_lists_lack_is_an_error_unless_named(
 ) -> None:
     features = ("TM0[0]", "TM0[1]", "LM0")
     weights = np.random.default_rng(1).normal(1, 0.1, (4, 500, 3))
-    posterior = Draws({"weights": weights}, features, record=Record(start="none"))
+    posterior = name_weights(weights, features, record=Record(start="none"))
     whole = replace(lists, feature_names=features)
     lacking = whole.without(*names)
     with raises(DataError, "missing-feature", parameter="without", match=names[0][:3]):
@@ -492,7 +498,7 @@ def test_verdicts_of_a_jury_are_from_0_to_1(draws: Draws) -> None:
     assert aggregate(best) == pytest.approx(1)
     assert aggregate(1 - best) == pytest.approx(0)
     assert aggregate([0.5] * 3) == pytest.approx(0.5)
-    fixed = replace(draws, fixed=bpa.Weights({"qe": 2.0}))
+    fixed = with_defaults(draws, {"qe": 2.0})
     shares = np.abs([*draws.mean, 2.0])
     extended = Reranker(fixed).aggregate()([*(1 - best), 1.0])
     assert extended == pytest.approx(shares[3] / shares.sum())
@@ -503,7 +509,7 @@ def test_a_missing_score_is_the_mean_given_the_others(draws: Draws) -> None:
     table = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)) + [3.0, -2.0, 0.5]
     lists = bpa.from_arrays(["a"] * 60, table, NAMES, 3)
     scales = feature_scales(lists, draws.mean)
-    recorded = replace(draws, record=Record(feature_scales=scales))
+    recorded = with_parts(draws, record=Record(feature_scales=scales))
     table = np.float64(lists.features)
     columns = [2, 0, 1]
     reward = Reranker(recorded).reward([NAMES[k] for k in columns], missing="mean")
@@ -547,12 +553,12 @@ def test_rewards_refuse_what_they_cannot_compute(draws: Draws) -> None:
     for scores in wrong:
         with raises(DataError, "bad-number", parameter="scores", match="LM0, TM0, WordPenalty0"):
             reranker.reward()(scores)
-    still = Draws({"weights": np.zeros((4, 500, 3))}, NAMES)
+    still = name_weights(np.zeros((4, 500, 3)), NAMES)
     with raises(DataError, "no-data"):
         Reranker(still, unchecked=True).aggregate()
     names = (*NAMES[:2], "LengthWords")
     recipe = RecipeRecord(sources=(SourceRecord(source="length", feature_names=names[2:]),))
-    added = Draws({"weights": draws.weights}, names, record=Record(recipe=recipe))
+    added = name_weights(draws.weights, names, record=Record(recipe=recipe))
     with raises(UsageError, "not-supported", parameter="names", match="LengthWords"):
         Reranker(added).reward()
 

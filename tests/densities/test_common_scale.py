@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, adapt, as_draws, check, from_arrays
+from bpa_ppl import NBest, adapt, as_weight_draws, check, from_arrays
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting.adapt import log_density
 
@@ -66,9 +66,9 @@ def test_the_tails_are_those_of_draws_of_the_prior(
     """Proposals of `laplace` for the weights alone made quantiles 6 to 21 % too small."""
     lists, expected = judged
     posterior = adapt(lists, None, gain="gain", sampler=sampler, seed=1)
-    draws = as_draws(posterior)
+    draws = as_weight_draws(posterior)
     assert check(draws)
-    found = np.quantile(np.abs(draws.resampled().flat), 0.975, axis=0)
+    found = np.quantile(np.abs(draws.draws.resampled().flat), 0.975, axis=0)
     assert abs(np.log(found / expected).mean()) < 0.12
-    assert set(draws.sites) == {"weights"}
-    assert "mode" in draws.constants
+    assert set(draws.draws.sites) == {"weights"}
+    assert "mode" in draws.draws.constants

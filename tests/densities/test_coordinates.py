@@ -12,9 +12,10 @@ from scipy.linalg import null_space
 from scipy.stats import chi2, kstest, norm
 from support.moment_checks import assert_equal_moments, assert_moments
 from support.raising import raises
+from support.records import with_parts
 from support.targets import starting_at_zero
 
-from bpa_ppl import DataError, Draws, Isotropic, NBest, Prior, UsageError, check, from_lists
+from bpa_ppl import DataError, Isotropic, NBest, Prior, UsageError, check, from_lists
 from bpa_ppl.adapting.adapt import adapt_draws, log_density
 from bpa_ppl.adapting.draw import draw
 from bpa_ppl.densities import weights_target
@@ -23,6 +24,7 @@ from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.scale import LogNormalScale
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.samplers import common_scale
 from bpa_ppl.samplers.auto import Auto
 from bpa_ppl.samplers.imh import IndependenceMetropolis
@@ -188,8 +190,8 @@ def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
         log_density, _ = evaluate(target, sampled.z)
     # Sums over log τ have other nodes, which matters far from the centre.
     np.testing.assert_allclose(sampled.log_density, log_density, rtol=1e-3)
-    one = Draws(
-        {"weights": sampled.z["weights"]}, NAMES, "weighted", log_weight=sampled.log_weight
+    one = name_weights(
+        sampled.z["weights"], NAMES, kind="weighted", log_weight=sampled.log_weight
     ).resampled()
     difference = one.flat - np.asarray(prior.mean)
     units = np.linalg.solve(np.linalg.cholesky(matrix), difference.T)
@@ -256,7 +258,7 @@ def test_many_features_are_adapted_and_checked() -> None:
     stuck = dict(draws.values)
     stuck["directions"] = draws.values["directions"].copy()
     stuck["directions"][0, :, 7] += 3.0
-    failed = check(replace(draws, values=stuck))
+    failed = check(with_parts(draws, values=stuck))
     assert {one.where for one in failed.failures} >= {"directions[7]"}
 
 

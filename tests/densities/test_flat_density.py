@@ -25,7 +25,7 @@ from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import Sampled
 from bpa_ppl.densities.target import Target as Density
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 
 NAMES = ("LM0", "WP0", "TM0")
@@ -148,10 +148,10 @@ def test_importance_weights_of_own_proposals() -> None:
     z = proposal.rvs(4000, random_state=3)[None]
     ratio = np.asarray(jax.vmap(density)(z[0]))[None] - proposal.logpdf(z)
     posterior = to_posterior(density, z, sampler="own importance sampling", log_weight=ratio)
-    draws = as_draws(posterior)
+    draws = as_weight_draws(posterior)
     assert draws.record.figures.pareto_k < 0.7
     assert check(posterior)
-    assert_weighted_moments(z[0], draws.log_weight[0], target.mean, target.covariance)
+    assert_weighted_moments(z[0], draws.draws.log_weight[0], target.mean, target.covariance)
     narrow = multivariate_normal(target.mean, 0.05 * target.covariance)
     z = narrow.rvs(1000, random_state=3)[None]
     ratio = np.asarray(jax.vmap(density)(z[0]))[None] - narrow.logpdf(z)

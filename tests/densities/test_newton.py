@@ -36,6 +36,7 @@ from bpa_ppl.densities.mode import (
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.posterior.weight_draws import name_weights
 
 Density = Callable[[Float64], Derivatives]
 RNG = np.random.default_rng(5)
@@ -321,7 +322,7 @@ def test_the_mode_of_a_program_with_its_own_gradient_is_that_of_the_same_without
 
 def test_a_mode_that_was_not_searched_is_refused() -> None:
     with raises(bpa.DataError, parameter="point"):
-        draws = bpa.Draws({"weights": np.zeros((1, 9, 3))}, FEATURES)
+        draws = name_weights(np.zeros((1, 9, 3)), FEATURES)
         bpa.point_weights(draws, "mode", unchecked=True)
 
 

@@ -20,7 +20,7 @@ from support.targets import SENTENCES, TARGETS, integrated, moments_of, starting
 
 import bpa_ppl as bpa
 from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.samplers.nuts import Nuts
 from bpa_ppl.samplers.sampler import SAMPLERS
 
@@ -314,7 +314,7 @@ def test_no_likelihood_is_asked_for_without_a_warning() -> None:
         posterior = bpa.adapt(
             lists, CANONICAL, model=the_default_model, likelihood="none", sampler="map"
         )
-    np.testing.assert_allclose(as_draws(posterior).mean, list(CANONICAL.values()), atol=1e-6)
+    np.testing.assert_allclose(as_weight_draws(posterior).mean, list(CANONICAL.values()), atol=1e-6)
 
 
 def half_normal(lists: Any, prior: Any, likelihood: Any) -> None:
@@ -393,7 +393,7 @@ def test_weights_with_a_support_are_sampled_as_quadrature_says(
     options: dict[str, Any] = {"gain": ORACLE, "likelihood": "oracle", "seed": 1}
     options["sampler"] = SAMPLERS.resolve(sampler, {"draws": 2000})
     posterior = bpa.adapt(lists, weights, model=model, **options)
-    draws = as_draws(posterior).weights
+    draws = as_weight_draws(posterior).weights
     mean, covariance = moments_of(*integrated(log_p, [3.0], 3.0, 6001))
     assert_moments(draws[..., :1], mean, covariance)
     if name == "simplex":
@@ -431,10 +431,12 @@ def test_weights_where_the_density_is_0_have_no_weight() -> None:
     """Warnings are errors here. The other importance weights are those of SciPy's densities."""
     lists = reference_model.pairs(DIFFERENCES, NAMES)
     options = {"gain": ORACLE, "likelihood": "oracle", "model": ordered_by_a_factor}
-    found = as_draws(bpa.adapt(lists, [0.4, 0.6], sampler="heuristic:draws=200,delta=2", **options))
+    found = as_weight_draws(
+        bpa.adapt(lists, [0.4, 0.6], sampler="heuristic:draws=200,delta=2", **options)
+    )
     inside = found.flat[:, 0] < found.flat[:, 1]
     assert 20 < inside.sum() < 180
-    np.testing.assert_array_equal(np.isneginf(found.log_weight[0]), ~inside)
+    np.testing.assert_array_equal(np.isneginf(found.draws.log_weight[0]), ~inside)
     expected = log_likelihood(found.flat) / 2
     expected += norm.logpdf(found.flat, [0.4, 0.6], np.sqrt(0.1)).sum(axis=1)
     expected = np.exp(expected - expected.max()) * inside
@@ -482,18 +484,23 @@ def test_a_factor_counts_as_the_density_that_it_is() -> None:
         target.pool, canonical, gain=GIVEN, prior=bpa.Isotropic(variance=joint), sampler="map"
     )
     ours = draws_of(with_factor_and_lengths)
-    np.testing.assert_allclose(as_draws(ours).mean, as_draws(same).mean, atol=1e-5)
-    assert as_draws(ours).log_likelihood["towards_zero"].shape == (1, 1)
+    np.testing.assert_allclose(as_weight_draws(ours).mean, as_weight_draws(same).mean, atol=1e-5)
+    assert as_weight_draws(ours).draws.log_likelihood["towards_zero"].shape == (1, 1)
 
 
 def test_prior_and_likelihood_are_recorded() -> None:
     """A model may say that its weights do not have the prior; no Gaussian is then learned from."""
-    used, other = (as_draws(draws_of(model)) for model in (with_factor_and_lengths, of_its_own))
-    recorded = [{n for n in d.constants if n.startswith("prior")} for d in (used, other)]
+    used, other = (
+        as_weight_draws(draws_of(model)) for model in (with_factor_and_lengths, of_its_own)
+    )
+    recorded = [{n for n in d.draws.constants if n.startswith("prior")} for d in (used, other)]
     assert recorded == [{"prior_mean", "prior_variance"}, set()]
     assert [d.record.prior is None for d in (used, other)] == [False, True]
     assert [d.record.likelihood is None for d in (used, other)] == [False, False]
-    assert bpa.Prior.recorded(used).variance.tolist() == used.constants["prior_variance"].tolist()
+    assert (
+        bpa.Prior.recorded(used).variance.tolist()
+        == used.draws.constants["prior_variance"].tolist()
+    )
     with raises(bpa.DataError, "not-supported", parameter="posterior"):
         bpa.Prior.recorded(other)
 
@@ -519,7 +526,7 @@ def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str)
     lists = lists.with_sentence_extras(domain=tuple(np.array(["talks", "leaflets"] * 7)))
     options: dict[str, Any] = {"prior": "isotropic:variance=0.7", "gain": ORACLE}
     options["sampler"] = SAMPLERS.resolve(sampler, {"draws": 2000})
-    found = as_draws(bpa.adapt(lists, {"LM0": 0.5}, model=by_domain, **options))
+    found = as_weight_draws(bpa.adapt(lists, {"LM0": 0.5}, model=by_domain, **options))
     features, number = differences[:, 0], 1 - domain  # leaflets, then talks: in order of names
     covariance = 0.7 + BETWEEN**2 * np.eye(2)
 
@@ -528,9 +535,9 @@ def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str)
         return np.asarray(log_p + multivariate_normal([0.5, 0.5], covariance).logpdf(own))
 
     grid, p = integrated(log_p_of, [0.0, 0.0], 6.0, 201)
-    assert_moments(found.values["own"][..., 0], *moments_of(grid, p))
-    np.testing.assert_array_equal(found.weights, found.values["own"][:, :, 0])
-    weights = found.values["own"][0, 0, :, 0]
+    assert_moments(found.draws.values["own"][..., 0], *moments_of(grid, p))
+    np.testing.assert_array_equal(found.weights, found.draws.values["own"][:, :, 0])
+    weights = found.draws.values["own"][0, 0, :, 0]
     expected = log_expit(-weights[number] * features)
     np.testing.assert_allclose(found.pointwise[0, 0], expected, rtol=1e-5, atol=1e-6)
     assert bpa.rerank(lists, found, unchecked=True).choice.shape == (14,)

@@ -25,7 +25,6 @@ from support.strategies import EDITS, changed, damaged, outcome
 
 import bpa_ppl as bpa
 import bpa_ppl.extras.convert as convert
-from bpa_ppl import Draws
 from bpa_ppl.components import read_name
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
 from bpa_ppl.extras.judging.serving.app import application
@@ -35,6 +34,7 @@ from bpa_ppl.extras.phrases.table_files import read_counts, read_table, write_co
 from bpa_ppl.extras.phrases.tables import PhraseCounts
 from bpa_ppl.extras.studies.study import read_study
 from bpa_ppl.formats.format import SERVERS
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.text.words import NumberedText
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extras" / "other-tools.md"
@@ -126,8 +126,7 @@ BODIES = (
 def test_the_service_answers_odd_requests_or_refuses_them(
     body: bytes, content_type: str, address: str
 ) -> None:
-    values = {"weights": np.random.default_rng(3).normal(size=(2, 5, 2))}
-    draws = Draws(values, ("LM0", "W"))
+    draws = name_weights(np.random.default_rng(3).normal(size=(2, 5, 2)), ("LM0", "W"))
     reranker = partial(bpa.Reranker, draws, unchecked=True)
     transport = httpx.ASGITransport(application(reranker, Limits(max_body=LIMIT)))
     headers = {"Content-Type": content_type.encode("latin-1")}

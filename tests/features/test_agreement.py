@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, adapt, as_draws, from_lists, rerank
+from bpa_ppl import NBest, adapt, as_weight_draws, from_lists, rerank
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
@@ -161,8 +161,8 @@ def test_the_mean_of_the_features_has_its_signs_beside_indicators_too() -> None:
     means = []
     scaled: dict[str, Any] = {"gain": "gain", "sampler": "map", "prior": "isotropic:scale=0.3"}
     for options in ({}, {"categorical": "system"}):
-        draws = as_draws(adapt(pool, None, **scaled, **options))
-        means.append(read_comparison(draws).row(Way.MEAN))
+        draws = as_weight_draws(adapt(pool, None, **scaled, **options))
+        means.append(read_comparison(draws.record).row(Way.MEAN))
     assert means[1].gain == pytest.approx(means[0].gain)
     assert signs_of(means[1]) == [1.0, 1.0, -1.0]
 
@@ -177,9 +177,11 @@ def signs_of(row: BaselineRow) -> list[float]:
 def test_the_mean_of_the_features_knows_for_which_lower_is_better(options: dict[str, Any]) -> None:
     pool = lists() if "categorical" in options else choices_of_two()
     costs = StartingWeights(lower_is_better=["good", "fair"])
-    draws = as_draws(adapt(pool, costs, prior="isotropic:scale=0.3", sampler="map", **options))
-    assert not draws.constants["prior_mean"].any()
-    assert signs_of(read_comparison(draws).row(Way.MEAN)) == [-1.0, -1.0, 1.0]
+    draws = as_weight_draws(
+        adapt(pool, costs, prior="isotropic:scale=0.3", sampler="map", **options)
+    )
+    assert not draws.draws.constants["prior_mean"].any()
+    assert signs_of(read_comparison(draws.record).row(Way.MEAN)) == [-1.0, -1.0, 1.0]
 
 
 def choices_of_two() -> NBest:
@@ -195,8 +197,8 @@ def choices_of_two() -> NBest:
 def test_choices_of_two_and_the_horseshoe_have_the_mean_zero() -> None:
     chosen = choices_of_two()
     for prior in ("isotropic", "isotropic:scale=0.5"):
-        draws = as_draws(adapt(chosen, None, gain="chosen", prior=prior, sampler="map"))
-        assert not np.any(draws.constants["prior_mean"])
+        draws = as_weight_draws(adapt(chosen, None, gain="chosen", prior=prior, sampler="map"))
+        assert not np.any(draws.draws.constants["prior_mean"])
     asked = prior_means(chosen, gain="chosen", prior="isotropic:scale=0.5,mean=0.5")
     assert asked == pytest.approx(dict.fromkeys(NAMES, FACTOR), abs=1e-3)
     assert not log_density(lists(), gain="gain", prior="horseshoe").prior.mean.any()

@@ -16,7 +16,7 @@ from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.weights import StartingWeights
 
 CONTENT = json.loads(files("bpa_ppl.features").joinpath("pretrained.json").read_text())
@@ -93,7 +93,7 @@ def test_lists_without_any_judgement_are_reranked_by_them(lists: NBest) -> None:
     texts = lists.without("qe").without("judgement")
     with pytest.warns(UserWarning, match="no sentence was judged"):
         posterior = adapt(texts[:0], None, add=["consensus", "length"])
-    assert as_draws(posterior).record.pretrained == tuple(FEATURES)
+    assert as_weight_draws(posterior).record.pretrained == tuple(FEATURES)
     weights = point_weights(posterior)
     for name, feature in FEATURES.items():
         error = 6 * np.sqrt(CONTENT["variance"] / 1000) / feature["spread"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from support.raising import raises
-from support.records import with_record
+from support.records import with_parts, with_record
 
 from bpa_ppl import Draws, NBest, adapt, add_features, from_lists, read_posterior, rerank
 from bpa_ppl.adapting.adapt import adapt_draws
@@ -20,7 +19,7 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.features.source import FEATURES, SELF, FeatureSource, TextSource, compute_by_text
 from bpa_ppl.lists.nbest import demote_to_extras
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.posterior.record import RecipeRecord, SourceRecord, from_attributes
 from bpa_ppl.weights import StartingWeights
@@ -99,7 +98,7 @@ def save(tmp_path: Path, lists: NBest, source: FeatureSource):
 
 
 def test_new_lists_get_the_adapted_features(lists: NBest, domain: Path, saved: Any) -> None:
-    assert as_draws(saved).features == ("LM0", "known")
+    assert as_weight_draws(saved).features == ("LM0", "known")
     chosen = rerank(lists, saved)
     extended = add_features(lists, Known(text=str(domain)))
     start = StartingWeights(WEIGHTS, defaults={"known": 0})
@@ -131,7 +130,7 @@ def test_a_stream_of_lists_opens_each_source_once(lists: NBest, adapted: Draws) 
 def test_what_is_learned_leaves_out_the_sentence_itself(tmp_path: Path, lists: NBest) -> None:
     source = Known(text=SELF, folds=20)
     assert source.unlearned
-    fitted = Recipe.of(as_draws(save(tmp_path, lists, source)))
+    fitted = Recipe.of(as_weight_draws(save(tmp_path, lists, source)))
     assert fitted.sources == (source.fitted(lists),)
     assert not fitted.sources[0].unlearned
     # A new word of one reference is known to the other sentences alone.
@@ -174,9 +173,9 @@ def test_devices_and_huge_files_are_not_opened(
 
 def test_damaged_records_of_learned_texts(lists: NBest, adapted: Draws) -> None:
     for learned in ("[", "[" * 100_000, "3", "[1]", '"a"'):
-        constants = {**adapted.constants, "feature_source_0": np.array([learned])}
+        constants = {**adapted.draws.constants, "feature_source_0": np.array([learned])}
         with raises(DataError, "damaged"):
-            rerank(lists, replace(adapted, constants=constants))
+            rerank(lists, with_parts(adapted, constants=constants))
 
 
 def test_sources_of_one_kind_differ_by_name(tmp_path: Path, lists: NBest, domain: Path) -> None:
@@ -184,7 +183,7 @@ def test_sources_of_one_kind_differ_by_name(tmp_path: Path, lists: NBest, domain
     other.write_text("w5 w6\n")
     sources = [Known(text=str(domain)), Known(text=str(other), name="other")]
     posterior = adapt(lists, WEIGHTS, **MODE, add=sources)
-    assert as_draws(posterior).features == ("LM0", "known", "other")
+    assert as_weight_draws(posterior).features == ("LM0", "known", "other")
     moved = other.rename(tmp_path / "moved.txt")
     assert len(rerank(lists, posterior, moved_files={"other": moved}).texts) == 20
     with raises(DataError, "duplicate"):

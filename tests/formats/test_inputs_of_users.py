@@ -21,7 +21,7 @@ from support.command_line import refused, run, succeed
 from bpa_ppl import DataError, NBest, describe, from_records, read_nbest
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.lists.columns import read_column
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
 
 FIELD = Path(__file__).resolve().parent / "field"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extras" / "other-tools.md"
@@ -95,7 +95,7 @@ def test_features_are_named_as_the_error_says(case: Adapted) -> None:
     succeed(*first, *typed)  # word for word
     if case.chosen != case.numbers:
         succeed(*first, "--features", *case.chosen)
-    assert list(read_draws("p.nc").features) == case.chosen
+    assert list(read_weight_draws("p.nc").features) == case.chosen
     lists = read_nbest(path, features=case.chosen)
     assert lists.features[0].tolist() == case.values
     assert np.isfinite(read_column(lists, case.gain.removeprefix("-"))).any()

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pytest
 from support.raising import raises
 
-from bpa_ppl import Draws, NBest, Reranker, read_nbest, write_nbest
+from bpa_ppl import NBest, Reranker, read_nbest, write_nbest
 from bpa_ppl.errors import BpaError, DataError, NoSuchSentence, UsageError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.function import Function
 from bpa_ppl.lists.building import concatenate, from_arrays, from_lists, from_records, from_samples
 from bpa_ppl.lists.columns import read_column
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.sklearn import BayesianRanker
 
 HALF_MASKED = np.ma.masked_array([1.0, 2.0], mask=[True, False])
@@ -347,7 +348,7 @@ def test_texts_of_one_list_are_a_sequence_of_texts(texts: Any) -> None:
 
 def reranker() -> Reranker:
     """Return a posterior that prefers higher numbers of x."""
-    return Reranker(Draws({"weights": np.ones((1, 4, 1))}, ("x",)), unchecked=True)
+    return Reranker(name_weights(np.ones((1, 4, 1)), ("x",)), unchecked=True)
 
 
 def test_an_id_of_a_sentence_without_candidates_occurs_once() -> None:

@@ -18,6 +18,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.posterior.record import Record
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.weights import Weights
 
 Row = dict[str, Any]
@@ -100,7 +101,7 @@ def test_choices_do_not_depend_on_how_a_file_is_read(
     recipe = Recipe(sources=(Indicators(column="by", values=("u", "v", "w")),))
     record = Record(recipe=recipe.record([features[2:]]))
     weights = rng.normal(1, 0.1, (4, 100, 5))
-    posterior = Draws({"weights": weights}, features, fixed=Weights({"w": -1.0}), record=record)
+    posterior = name_weights(weights, features, fixed=Weights({"w": -1.0}), record=record)
     ways = [partial(iter_nbest, path, chunk=n) for n in ((1, 2) if format == "jsonl" else (2,))]
     for options in ({}, {"without": "x"}) if column == "x" else ({},):
         whole = outcome(partial(read_nbest, path), posterior, tmp_path, **options)
@@ -120,7 +121,7 @@ def test_choices_do_not_depend_on_how_a_file_is_read(
 def test_a_file_of_many_lists(tmp_path: Path) -> None:
     """The lists of the default size of tables are not all of the file."""
     rows = rows_of(np.random.default_rng(4), lists=200)
-    draws = Draws({"weights": np.ones((1, 4, 3))}, COLUMNS)
+    draws = name_weights(np.ones((1, 4, 3)), COLUMNS)
     for _ in ("complete", "without the last x"):
         path = written(rows, "jsonl", tmp_path)
         whole = outcome(partial(read_nbest, path), draws, tmp_path)
@@ -133,6 +134,6 @@ def test_a_file_of_many_lists(tmp_path: Path) -> None:
 def test_references_that_a_table_of_a_stream_lacks() -> None:
     lines = [f'{{"id": {k}, "text": "a", "lm": 1}}' for k in range(3)]
     lines[2] = lines[2].replace("{", '{"reference": "r", ')
-    reranker = Reranker(Draws({"weights": np.ones((1, 4, 1))}, ("lm",)), unchecked=True)
+    reranker = Reranker(name_weights(np.ones((1, 4, 1)), ("lm",)), unchecked=True)
     for lists in (iter_nbest(lines, chunk=1), read_nbest(lines)):
         assert reranker(lists).lists.references == ((), (), ("r",))

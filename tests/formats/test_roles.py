@@ -420,7 +420,7 @@ def test_extras_are_kept_as_they_are(write: Write, tmp_path: Path) -> None:
 def test_a_column_of_a_posterior_is_read_wherever_it_is(tmp_path: Path) -> None:
     """`rerank` reads exactly the features of the posterior; an absent one is an error."""
     lists = from_records(TABLE, features=["judge_a", "tm[0]"])
-    draws = bpa.as_draws(bpa.adapt(lists, gain="human", prior=PRIOR, sampler="map"))
+    draws = bpa.as_weight_draws(bpa.adapt(lists, gain="human", prior=PRIOR, sampler="map"))
 
     def chosen(given: NBest) -> list[int]:
         return bpa.rerank(given, draws).choice.tolist()

@@ -10,7 +10,7 @@ import pytest
 from support.command_line import succeed
 from support.small_demo import write_small_demo
 
-from bpa_ppl import Draws, NBest, Reranker, describe, from_lists
+from bpa_ppl import NBest, Reranker, describe, from_lists
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.ways.improvement import evaluate_improvement
@@ -18,6 +18,7 @@ from bpa_ppl.errors import BpaWarning
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import describe_misplaced
+from bpa_ppl.posterior.weight_draws import name_weights
 
 TER = resolve("ter")
 TEXTS = [
@@ -108,7 +109,7 @@ def test_whatever_scores_with_references_warns(
     monkeypatch.chdir(tmp_path)
     lists = misplace(real_lists("leaflet")[:20], "next")
     names = lists.feature_names
-    draws = Draws({"weights": np.ones((1, 4, len(names)))}, names)
+    draws = name_weights(np.ones((1, 4, len(names))), names)
     with pytest.warns(BpaWarning, match="are nearer to their own reference"):
         log_density(lists, likelihood="oracle", prior="isotropic:variance=1.0,mean=0")
     with pytest.warns(BpaWarning, match="are nearer to their own reference"):

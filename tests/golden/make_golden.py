@@ -21,7 +21,7 @@ import numpy as np
 import bpa_ppl as bpa
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.formats.journal import read_journal
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.files import write_posterior
 
 FOLDER = Path(__file__).resolve().parent
@@ -45,7 +45,9 @@ def make_posterior() -> None:
     options = {"gain": "chrf", "add": ["consensus", "length"], "seed": 1}
     posterior = bpa.adapt(recipes("adapt"), None, sampler="laplace:draws=200", **options)
     assert bpa.check(posterior)
-    small = replace(as_draws(posterior), prior={})  # draws of the prior take most of the file
+    small = replace(
+        as_weight_draws(posterior), prior={}
+    )  # draws of the prior take most of the file
     with tempfile.TemporaryDirectory() as folder:
         write_posterior(small, f"{folder}/posterior.nc")
         content = Path(f"{folder}/posterior.nc").read_bytes()

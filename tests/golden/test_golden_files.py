@@ -15,7 +15,7 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.errors import DataError
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 
 RECORDED = json.loads((FOLDER / "expected.json").read_text("utf-8"))
 
@@ -46,10 +46,10 @@ def test_the_posterior_is_checked_and_has_its_record(posterior: Path) -> None:
     data = bpa.read_posterior(posterior)
     assert bpa.check(data)
     assert data.attrs["schema_version"] == 3
-    comparison = read_comparison(as_draws(data))
+    comparison = read_comparison(as_weight_draws(data).record)
     assert comparison is not None
     assert (comparison.unit, comparison.evaluation) == ("chrf gain in words", "leave-one-out")
-    sources = as_draws(data).record.recipe.sources
+    sources = as_weight_draws(data).record.recipe.sources
     assert [source.label for source in sources] == ["consensus", "length"]
     weights, options = bpa.recorded_options(data)
     assert weights is None

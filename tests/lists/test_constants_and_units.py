@@ -12,15 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from support.raising import raises
+from support.records import with_parts
 
 import bpa_ppl as bpa
-from bpa_ppl import Draws, Reranker, from_arrays, read_nbest, write_nbest
+from bpa_ppl import Reranker, from_arrays, read_nbest, write_nbest
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.errors import DataError
 from bpa_ppl.extending import oracles
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.lists import tabulate
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.sklearn import BayesianRanker
 from bpa_ppl.weights import match
 
@@ -118,9 +120,9 @@ def test_rules_choose_from_differences(rule: str) -> None:
     rng = np.random.default_rng(1)
     weights = rng.normal([2.0, -1.0, 0.5], 0.3, size=(4, 300, 3))
     canonical, density = np.array([1.0, -0.5, 0.3]), rng.normal(size=(4, 300))
-    draws = Draws({"weights": weights}, NAMES, log_density=density)
+    draws = name_weights(weights, NAMES, log_density=density)
     points = {"canonical": canonical, "mode": canonical}
-    draws = replace(draws, constants={**draws.constants, **points})
+    draws = with_parts(draws, constants={**draws.draws.constants, **points})
     lists = from_arrays([f"w{k % SIZE} x{k}" for k in range(len(X))], dyadic, NAMES, SIZE)
     constant = np.array([2.0**49, 0.0, -(2.0**49)])
     shifted = replace(lists, features=lists.features + constant)
@@ -202,7 +204,7 @@ LARGE: dict[str, Callable[[], Any]] = {
         ["a", "b"], np.ones((2, 1)), ["lm"], 2, totals=[0.0, 1e300]
     ),
     "tm of candidate 1 is 1e+300, not a finite": lambda: Reranker(
-        Draws({"weights": np.ones((1, 4, 2))}, ("lm", "tm")), unchecked=True
+        name_weights(np.ones((1, 4, 2)), ("lm", "tm")), unchecked=True
     ).choose(["a", "b"], {"lm": [0, 1], "tm": [0, 1e300]}),
 }
 

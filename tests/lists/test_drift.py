@@ -15,6 +15,7 @@ from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.diagnostics.ways.improvement import describe_improvement, evaluate_improvement
 from bpa_ppl.lists.drift import DriftMonitor, _Lists, feature_scales
 from bpa_ppl.posterior.record import Record
+from bpa_ppl.posterior.weight_draws import name_weights
 
 JUDGES = tuple(f"judge{k}" for k in range(9))
 #: How well each judge sees the quality, and its unit.
@@ -33,7 +34,7 @@ def judged(count: int, rng: np.random.Generator, size: int = 2) -> NBest:
 def posterior(lists: NBest, weights: Float64 = SKILL / UNIT) -> Draws:
     """Return a posterior that was adapted to lists, as far as drift is concerned."""
     record = Record(feature_scales=feature_scales(lists, weights))
-    return Draws({"weights": weights[None, None]}, lists.feature_names, "point", record=record)
+    return name_weights(weights[None, None], lists.feature_names, kind="point", record=record)
 
 
 def changed(lists: NBest, judge: int, factor: float) -> NBest:
@@ -115,7 +116,7 @@ def test_a_single_list_in_another_unit_is_named() -> None:
     assert reranker.drift == (notes[0].message,)
     constant = changed(judged(1, rng, 12), 3, 0.0)
     assert not warnings_of(Reranker(reranker.draws, unchecked=True), constant)
-    unrecorded = Draws({"weights": np.ones((1, 1, 9))}, JUDGES, "point")
+    unrecorded = name_weights(np.ones((1, 1, 9)), JUDGES, kind="point")
     assert not warnings_of(Reranker(unrecorded, unchecked=True), new)
 
 

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, Reranker, describe, from_arrays
+from bpa_ppl import Reranker, describe, from_arrays
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.adapting.prior import correlate_within
 from bpa_ppl.features.recipe import recipe_for
@@ -18,6 +18,7 @@ from bpa_ppl.lists import nbest
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import demote_to_extras
 from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.posterior.weight_draws import name_weights
 
 COUNT = 1000
 
@@ -42,7 +43,7 @@ def names() -> list[str]:
 
 TABLE = np.arange(3.0 * COUNT).reshape(3, COUNT) ** 1.5 % 7
 LISTS = from_arrays(["a", "b", "c"], TABLE, names(), 3)
-DRAWS = Draws({"weights": np.random.default_rng(0).normal(size=(4, 50, 1))}, ("c0",))
+DRAWS = name_weights(np.random.default_rng(0).normal(size=(4, 50, 1)), ("c0",))
 
 
 def rerank() -> None:
@@ -52,7 +53,7 @@ def rerank() -> None:
 
 
 def rerank_with_all() -> None:
-    draws = Draws({"weights": np.ones((4, 5, COUNT))}, tuple(names()))
+    draws = name_weights(np.ones((4, 5, COUNT)), tuple(names()))
     reranker = Reranker(draws, unchecked=True)
     reranker(LISTS)
     reranker.choose(["a", "b", "c"], dict(zip(names(), TABLE.T, strict=True)))

@@ -16,7 +16,7 @@ from bpa_ppl.densities.mode import find_mode
 from bpa_ppl.extending import match
 from bpa_ppl.models.choice import OracleChoice, SlippingChoice
 from bpa_ppl.models.lists import tabulate
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.draws import total
 
 pytestmark = pytest.mark.usefixtures("several_buckets")
@@ -53,7 +53,7 @@ def test_the_oracle_is_chosen_by_a_conditional_logit(
     zero = dict.fromkeys(NAMES, 0.0)
     options: dict[str, Any] = {"gain": "y", "likelihood": "oracle"}
     options["prior"] = Prior.isotropic(zero, variance=FLAT)
-    draws = as_draws(bpa.adapt(lists, zero, sampler="map", **options))
+    draws = as_weight_draws(bpa.adapt(lists, zero, sampler="map", **options))
     covariance = find_mode(bpa.log_density(lists, zero, **options)).covariance
 
     several = np.repeat(lists.sizes > 1, lists.sizes)  # the others are no choice
@@ -63,7 +63,9 @@ def test_the_oracle_is_chosen_by_a_conditional_logit(
     expected = model.fit(method="newton", disp=False, maxiter=50)
     assert draws.mean == pytest.approx(expected.params, rel=1e-5)
     assert np.sqrt(np.diag(covariance)) == pytest.approx(expected.bse, rel=1e-4)
-    assert total(draws.log_likelihood, draws.shape).item() == pytest.approx(expected.llf, rel=1e-6)
+    assert total(draws.draws.log_likelihood, draws.shape).item() == pytest.approx(
+        expected.llf, rel=1e-6
+    )
 
 
 def estimates(field: str, observed: list[Any]) -> np.ndarray:
@@ -74,7 +76,7 @@ def estimates(field: str, observed: list[Any]) -> np.ndarray:
     prior = Prior.isotropic(dict.fromkeys(items, 0.0), variance=FLAT)
     zero = dict.fromkeys(items, 0.0)
     posterior = bpa.adapt(lists, zero, prior=prior, likelihood="preference", sampler="map")
-    mode = as_draws(posterior).mean
+    mode = as_weight_draws(posterior).mean
     return np.asarray(mode - mode.mean())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from bpa_ppl.lists.columns import read_column
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.samplers import auto, chains
 
 NAMES = ("judge a", "judge b")
@@ -72,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def posterior(folder: Path) -> Draws:
-    return bpa.as_draws(bpa.read_posterior(folder / "post.nc"))
+    return bpa.as_weight_draws(bpa.read_posterior(folder / "post.nc"))
 
 
 @pytest.mark.slow
@@ -117,14 +119,14 @@ def test_no_chain_of_nuts_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"prior": PRIOR, "model": "hierarchical"}
     options |= {"sampler": "auto:draws=300,chains=2", "seed": 4}
     options |= {"progress": lambda done, total, note: stages.append(note)}
-    draws = bpa.as_draws(bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options))
+    draws = bpa.as_weight_draws(bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options))
     assert draws.record.figures.chosen == "nuts"
     assert draws.record.figures.chosen_because.endswith("are several vectors")
     order = ["nuts: search for the mode", "nuts: pilot sample", "nuts: compiling", "nuts: acc"]
     first = [next(k for k, n in enumerate(stages) if n.startswith(o)) for o in order]
     assert first == sorted(first)
-    assert np.mean(draws.statistics["acceptance_rate"]) > 0.8
-    assert np.mean(draws.statistics["diverging"]) < 0.02
+    assert np.mean(draws.draws.statistics["acceptance_rate"]) > 0.8
+    assert np.mean(draws.draws.statistics["diverging"]) < 0.02
 
 
 def test_predictions_by_leave_one_out_are_those_of_the_domain(posterior: Draws) -> None:
@@ -133,7 +135,7 @@ def test_predictions_by_leave_one_out_are_those_of_the_domain(posterior: Draws) 
     names, gain = lists.sentence_extras["domain"], read_column(lists, "gain").reshape(-1, 2)
     features = lists.features.reshape(-1, 2, 2).astype(np.float64)
     difference = (features[:, 0] - features[:, 1]) * np.where(gain[:, :1] > 0.5, 1, -1)
-    recorded = read_comparison(posterior)
+    recorded = read_comparison(posterior.record)
     found = np.array(recorded.predictions)[:, 0]
     for place, name in enumerate(names):
         p = 1 / (1 + np.exp(-posterior.of_domain(name).flat @ difference[place]))
@@ -152,8 +154,9 @@ def test_a_promised_agreement_is_kept_in_new_lists_of_the_domains(posterior: Dra
 
 def test_blocks_of_mixed_domains_and_workers_choose_alike() -> None:
     rng = np.random.default_rng(0)
-    values = {"weights": rng.normal(1, 0.1, (2, 50, 2)), "own": rng.normal(1, 1, (2, 50, 3, 2))}
-    draws = Draws(values, NAMES, coords={"domain": tuple(WEIGHTS)})
+    weights, own = rng.normal(1, 0.1, (2, 50, 2)), rng.normal(1, 1, (2, 50, 3, 2))
+    coords = {"domain": tuple(WEIGHTS)}
+    draws = name_weights(weights, NAMES, values={"own": own}, coords=coords)
     sizes = rng.integers(1, 4, 3000)
     texts = [list("abc"[:size]) for size in sizes]
     features = [rng.normal(size=(size, 2)) for size in sizes]
@@ -165,7 +168,7 @@ def test_blocks_of_mixed_domains_and_workers_choose_alike() -> None:
     for name in set(names):
         places = np.flatnonzero(np.array(names) == name)
         weights = draws.flat if name == "museum" else draws.of_domain(name).flat
-        plain = Draws({"weights": weights[None]}, NAMES)
+        plain = name_weights(weights[None], NAMES)
         alone = bpa.rerank(lists.select(places).without("domain"), plain, unchecked=True)
         assert alone.choice.tolist() == together.choice[places].tolist()
         p = np.concatenate([together[place] for place in places])
@@ -184,11 +187,11 @@ def test_between_the_pooled_and_the_separate_posteriors(scale: float) -> None:
     lists, variance = pairs(30, domains=("bank", "shop")), 1.0 if scale < 1 else 0.01
     options: dict[str, Any] = {**NUTS_DRAWS, "gain": "gain", "likelihood": "oracle"}
     options["prior"] = Prior.isotropic(dict.fromkeys(NAMES, 0.0), variance)
-    found = bpa.as_draws(bpa.adapt(lists, model=with_scale, **options))
+    found = bpa.as_weight_draws(bpa.adapt(lists, model=with_scale, **options))
     options["prior"] = Prior.isotropic(dict.fromkeys(NAMES, 0.0), variance * (1 + scale**2))
     for name in ("bank", "shop"):
         others = lists if scale < 1 else lists[:30] if name == "bank" else lists[30:]
-        other = bpa.as_draws(bpa.adapt(others, model=log_linear, **options))
+        other = bpa.as_weight_draws(bpa.adapt(others, model=log_linear, **options))
         own = found.of_domain(name)
         assert np.all(np.abs(own.mean - other.mean) < 0.2 * other.deviation)
         assert own.deviation == pytest.approx(other.deviation, rel=0.2)
@@ -210,8 +213,8 @@ def test_lists_of_mixed_and_of_new_domains(posterior: Draws) -> None:
 
 def test_weights_of_a_new_domain_vary_as_those_of_the_others(posterior: Draws) -> None:
     """Their variance is that of the shared ones, and the expected one between domains."""
-    shared = posterior.values["shared"].reshape(-1, 2)
-    scale = posterior.values["scale"].reshape(-1, 1)
+    shared = posterior.draws.values["shared"].reshape(-1, 2)
+    scale = posterior.draws.values["scale"].reshape(-1, 1)
     expected = shared.var(axis=0) + (scale**2).mean()
     assert posterior.flat.var(axis=0) == pytest.approx(expected, rel=0.2)
 
@@ -225,8 +228,9 @@ def test_files_and_the_command_line(
     new = bpa.read_nbest("new.jsonl")
     assert texts == list(bpa.rerank(new, posterior, unchecked=True).texts)
     # A file of fewer draws is read in a fraction of the time.
-    few = {name: values[:, ::10] for name, values in posterior.values.items()}
-    draws = Draws(few, NAMES, coords=posterior.coords, dims=posterior.dims, record=posterior.record)
+    few = {name: values[:, ::10] for name, values in posterior.draws.values.items()}
+    parts = {name: {} for name in ("warmup", "statistics", "log_prior", "log_likelihood")}
+    draws = replace(posterior.draws, values=few, log_density=None, **parts)
     bpa.write_posterior(draws, tmp_path / "few.nc")
     weights = ("weights", tmp_path / "few.nc", "--unchecked", "-o", "-", "--format", "json")
     assert "weights of a new domain: name one of bank, shop, zoo" in succeed(*weights).err

@@ -11,7 +11,7 @@ from scipy.stats import halfcauchy, invgamma, norm
 from support import reference_model
 from support.raising import raises
 
-from bpa_ppl import UsageError, adapt, as_draws
+from bpa_ppl import UsageError, adapt, as_weight_draws
 from bpa_ppl.densities.target import ListData, Target, constrain, potential
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import tabulate
@@ -89,7 +89,7 @@ def test_the_horseshoe_is_sampled_as_brute_force_says() -> None:
     options = {"sampler": "nuts:target_accept=0.95,draws=1500", "likelihood": "oracle"}
     options |= {"prior": Horseshoe(relevant=1.0), "gain": reference_model.given(*[0] * 30)}
     start = StartingWeights({}, defaults={"a": 0.0, "b": 0.0})
-    draws = as_draws(adapt(lists, start, **options))
+    draws = as_weight_draws(adapt(lists, start, **options))
     mean, variance = by_brute_force(lists.features[1::2].astype(np.float64))
     np.testing.assert_allclose(draws.mean, mean, atol=0.1 * np.sqrt(variance).max())
     np.testing.assert_allclose(draws.deviation**2, variance, rtol=0.2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy.special import log_expit
 from scipy.stats import multivariate_normal, norm
 from support import reference_model
 from support.raising import raises
-from support.records import with_record
+from support.records import with_parts, with_record
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
@@ -33,6 +32,7 @@ from bpa_ppl.posterior.record import (
     PriorRecord,
     Record,
 )
+from bpa_ppl.posterior.weight_draws import name_weights
 
 SHRINKAGE, STRENGTH = 0.1, 3.0
 CENTRE, VARIANCE = np.array([0.5, -1.0]), np.array([0.1, 0.4])
@@ -132,7 +132,7 @@ def exact_posterior(precision: np.ndarray = PRECISION, draws: int = 200) -> Draw
     raw = raw @ np.linalg.inv(np.linalg.cholesky(np.cov(raw.T))).T
     drawn = mean + raw @ np.linalg.cholesky(np.linalg.inv(inside)).T
     constants = {"prior_mean": CENTRE, "prior_variance": VARIANCE}
-    return Draws({"weights": drawn[None]}, ("a", "b"), constants=constants)
+    return name_weights(drawn[None], ("a", "b"), constants=constants)
 
 
 def test_evidence_is_the_likelihood_without_prior() -> None:
@@ -143,7 +143,7 @@ def test_evidence_is_the_likelihood_without_prior() -> None:
     np.testing.assert_array_equal(result.prior_variance, VARIANCE)
     full = {"prior_mean": CENTRE, "prior_covariance": np.diag(VARIANCE)}
     recorded = with_record(
-        replace(exact_posterior(), constants=full),
+        with_parts(exact_posterior(), constants=full),
         prior=PriorRecord("isotropic", spread={"b": 3.0}),
     )
     np.testing.assert_allclose(Evidence.of(recorded).precision, PRECISION)
@@ -160,11 +160,11 @@ def test_negative_precision_becomes_zero() -> None:
 def test_unsuitable_posteriors_and_settings_are_refused() -> None:
     with raises(DataError, "no-data", parameter="posteriors"):
         Evidence.of(exact_posterior(draws=15))
-    point = replace(exact_posterior(), values={"weights": np.zeros((1, 1, 2))}, kind="point")
+    point = with_parts(exact_posterior(), values={"weights": np.zeros((1, 1, 2))}, kind="point")
     with raises(DataError, "not-supported", parameter="posteriors"):
         Evidence.of(point)
     with raises(DataError, "not-supported", parameter="posterior"):
-        Evidence.of(replace(exact_posterior(), constants={}))
+        Evidence.of(with_parts(exact_posterior(), constants={}))
     for name, value in (("shrinkage", 0.0), ("strength", -1.0)):
         with raises(UsageError, parameter=name):
             fit_hierarchy(simulated_evidence(2), **{name: value})
@@ -253,7 +253,7 @@ def test_each_weight_has_its_verdict() -> None:
         ["unsure", "-0.500", "0.100", "unknown"],
         ["alike", "0.500", "0.010", "shared"],
     ]
-    point = Draws({"weights": np.zeros((1, 1, 4))}, names, "point")
+    point = name_weights(np.zeros((1, 1, 4)), names, kind="point")
     posteriors = [
         with_record(point, feature_scales={name: FeatureScale(spread) for name in names})
         for spread in (2.0, 8.0)
@@ -280,8 +280,8 @@ def draws_of(seed: int, truth: tuple[float, float]) -> Draws:
     rows = pool(seed, truth).features[1::2].astype(np.float64)
     mean, variance = np.array(list(CANONICAL.values())), np.full(2, 0.1)
     drawn = mean + np.random.default_rng(seed).normal(size=(20000, 2)) * np.sqrt(variance)
-    return Draws(
-        {"weights": drawn[None]},
+    return name_weights(
+        drawn[None],
         tuple(CANONICAL),
         kind="weighted",
         log_weight=log_expit(-drawn @ rows.T).sum(axis=1)[None],
@@ -307,9 +307,9 @@ def test_no_sentence_gives_the_prior_and_the_canonical_weights_are_kept(prior: P
     none = pool(5, (0.0, 0.0))[:0]
     with pytest.warns(bpa.BpaWarning, match="equals its prior"):
         found = bpa.adapt(none, CANONICAL, prior=prior, likelihood=Margin(), sampler="map")
-    draws = bpa.as_draws(found)
+    draws = bpa.as_weight_draws(found)
     np.testing.assert_allclose(draws.mean, prior.mean, atol=1e-9)
-    before = draws.prior["weights"][0]
+    before = draws.draws.prior["weights"][0]
     np.testing.assert_allclose(before.mean(axis=0), prior.mean, atol=0.05)
     np.testing.assert_allclose(np.cov(before.T), prior.covariance, atol=0.01)
     assert draws.canonical is not None
@@ -333,7 +333,7 @@ def test_files_and_labels(posteriors: dict[str, Draws], tmp_path: Path) -> None:
 
 def test_posteriors_of_other_likelihoods_are_warned_about(posteriors: dict[str, Draws]) -> None:
     margin = ComponentRecord("margin", {"gamma": 2.0})
-    other = replace(posteriors["films"], record=Record(likelihood=margin))
+    other = with_parts(posteriors["films"], record=Record(likelihood=margin))
     with pytest.warns(BpaWarning, match="different likelihoods"):
         bpa.learn_prior({"talks": posteriors["talks"], "films": other})
 
@@ -341,12 +341,12 @@ def test_posteriors_of_other_likelihoods_are_warned_about(posteriors: dict[str, 
 def test_posteriors_without_a_common_feature_are_not_joined(posteriors: dict[str, Draws]) -> None:
     """A third one that has features of both joins them; one of its own kind does not."""
     talks = posteriors["talks"]
-    films = replace(posteriors["films"], features=("TM0", "TM1"))
+    films = with_parts(posteriors["films"], coords={"feature": ("TM0", "TM1")})
     with raises(DataError, "mismatch", parameter="posteriors", match="talks and films .*WP0; TM0"):
         bpa.learn_prior({"talks": talks, "films": films})
     with raises(DataError, "mismatch", parameter="posteriors"):
         bpa.learn_prior({"talks": talks, "leaflets": posteriors["leaflets"], "films": films})
-    both = replace(posteriors["leaflets"], features=("TM0", "LM0"))
+    both = with_parts(posteriors["leaflets"], coords={"feature": ("TM0", "LM0")})
     with pytest.warns(BpaWarning, match="LM0, WP0, TM0, TM1"):
         joined = bpa.learn_prior({"talks": talks, "films": films, "both": both})
     assert set(joined.names) == {"LM0", "WP0", "TM0", "TM1"}
@@ -357,11 +357,11 @@ def test_posteriors_that_cannot_be_used_are_named(posteriors: dict[str, Draws]) 
         bpa.learn_prior(posteriors["talks"])
     with raises(UsageError, "no-data", parameter="posteriors"):
         bpa.learn_prior([])
-    bare = replace(posteriors["talks"], constants={})
+    bare = with_parts(posteriors["talks"], constants={})
     with raises(DataError, "not-supported", parameter="posteriors", match="bare"):
         bpa.learn_prior({"talks": posteriors["talks"], "bare": bare})
     talks = posteriors["talks"]
-    line = replace(talks, values={"weights": talks.weights[..., :1] * [1.0, -1.0]})  # Σ|λ| = 1
+    line = with_parts(talks, values={"weights": talks.weights[..., :1] * [1.0, -1.0]})  # Σ|λ| = 1
     with raises(DataError, "not-supported", parameter="posteriors", match="line"):
         bpa.learn_prior({"talks": talks, "line": line})
     with raises(DataError, "missing-feature", parameter="without"):
@@ -375,7 +375,7 @@ def test_features_of_all_domains_are_learned_without_the_others(
 ) -> None:
     """No warning, and one of two domains that lacks the feature is taken as it is."""
     talks = posteriors["talks"]
-    films = replace(posteriors["films"], features=("LM0", "lm.oov"))
+    films = with_parts(posteriors["films"], coords={"feature": ("LM0", "lm.oov")})
     with pytest.warns(BpaWarning, match="WP0, lm.oov"):
         bpa.learn_prior([talks, films])
     assert bpa.learn_prior([talks, films], without=["lm.oov", "WP0"]).names == ("LM0",)

@@ -17,7 +17,7 @@ from support import reference_model
 from support.raising import raises
 from support.reference_model import Array
 
-from bpa_ppl import Isotropic, NBest, UsageError, adapt, as_draws, from_lists
+from bpa_ppl import Isotropic, NBest, UsageError, adapt, as_weight_draws, from_lists
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import prepare
 from bpa_ppl.diagnostics.samplers.calibration import density_to_simulate
@@ -140,7 +140,9 @@ def test_candidates_with_different_gains_are_not_merged(
 
 def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference: Any) -> None:
     judged = replace(lists, extras={"quality": gain_values})
-    draws = as_draws(adapt(judged, CANONICAL, likelihood="risk", gain="quality", sampler="map"))
+    draws = as_weight_draws(
+        adapt(judged, CANONICAL, likelihood="risk", gain="quality", sampler="map")
+    )
     kappa, mean = draws.record.likelihood.settings["kappa"], [0.4, -0.2]
 
     def loss(weights: Array) -> float:
@@ -160,7 +162,7 @@ def test_default_settings_are_derived_from_gains(lists: NBest, gain_values: Arra
     for name, setting, value in (("margin", "gamma", 2 / spread), ("risk", "kappa", 1 / spread)):
         posterior = adapt(judged, CANONICAL, likelihood=name, gain="quality", sampler="map")
         expected = {"name": name, setting: pytest.approx(value, rel=0.005)}
-        assert as_draws(posterior).record.likelihood.plain == expected
+        assert as_weight_draws(posterior).record.likelihood.plain == expected
     assert Risk(kappa=2.0).log_concave_start() == Margin(gamma=4.0)
     graded = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]).with_extras(grade=[1, 9])
     scored = observe(prepare(graded, gain="grade", likelihood="risk"))
@@ -321,7 +323,9 @@ def test_only_judged_candidates_of_a_list_are_compared() -> None:
     lists, gain = made((7, 7, 7), 7)
     gain[[1, 9, 10, 20]] = np.nan
     judged = replace(lists, extras={"quality": gain})
-    draws = as_draws(adapt(judged, CANONICAL, likelihood="pairs", gain="quality", sampler="map"))
+    draws = as_weight_draws(
+        adapt(judged, CANONICAL, likelihood="pairs", gain="quality", sampler="map")
+    )
     settings = {"exponent": 0.5, "power": 0.0, "unit": None}
     assert draws.record.likelihood.plain == {"name": "pairs", **settings}
     known = ~np.isnan(gain)
@@ -343,7 +347,7 @@ def test_intervals_of_the_default_are_not_too_narrow() -> None:
         lists = from_lists([[*"abcdef"]] * 20, list(features), ["x", "y"])
         lists = lists.with_extras(grade=graded.ravel())
         options = {"gain": "grade", "prior": Isotropic(variance={"x": 1.0, "y": 1.0})}
-        draws = as_draws(adapt(lists, None, sampler="imh:draws=200,chains=2", **options))
+        draws = as_weight_draws(adapt(lists, None, sampler="imh:draws=200,chains=2", **options))
         assert draws.record.likelihood.plain["power"] == 0.75
         low, high = np.quantile(draws.flat, [0.05, 0.95], axis=0)
         inside.append((low < true) & (true < high))

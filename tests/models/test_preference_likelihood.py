@@ -27,7 +27,7 @@ from bpa_ppl.densities.target import Target, evaluate, potential
 from bpa_ppl.diagnostics.samplers.calibration import calibrate, density_to_simulate
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.log_linear import hierarchical
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 
 value_and_gradient = jax.jit(jax.value_and_grad(lambda z, target: -potential(target, z)))
 pytestmark = pytest.mark.usefixtures("several_buckets")
@@ -226,8 +226,8 @@ def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
     judged = from_lists([["a", "b"]] * 40, features, ["LM0"])
     judged = judged.with_sentence_extras(preferences=entries)
     options: dict[str, Any] = {"prior": Isotropic(variance=VARIANCE), "seed": 4}
-    posterior = as_draws(adapt(judged, {"LM0": 0.4}, sampler="laplace", **options))
-    assert posterior.coords["rater"] == ("ann", "bob")
+    posterior = as_weight_draws(adapt(judged, {"LM0": 0.4}, sampler="laplace", **options))
+    assert posterior.draws.coords["rater"] == ("ann", "bob")
     weight, odds = np.linspace(-1.8, 4.2, 41), np.linspace(-12.0, 8.0, 81)
     p = expit(weight[:, None] * np.where(best, x, -x))[:, None]  # (weights, 1, answers)
     slip = expit(odds)[None, :, None]
@@ -243,7 +243,7 @@ def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
     values = np.meshgrid(weight, expit(odds), expit(odds), indexing="ij")
     points, p = np.stack(values, axis=-1).reshape(-1, 3), mass.ravel()
     mean, covariance = moments_of(points, p)
-    draws = np.column_stack([posterior.flat, posterior.values["slip"].reshape(-1, 2)])
+    draws = np.column_stack([posterior.flat, posterior.draws.values["slip"].reshape(-1, 2)])
     assert_weighted_moments(draws, np.log(posterior.importance), mean, covariance, ess=300)
 
 

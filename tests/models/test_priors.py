@@ -16,12 +16,13 @@ from support import reference_model
 from support.external_posterior import autoregressive, external_posterior
 from support.raising import raises
 
-from bpa_ppl import BpaWarning, DataError, Draws, UsageError, adapt, from_lists
+from bpa_ppl import BpaWarning, DataError, UsageError, adapt, from_lists
 from bpa_ppl.adapting.prior import correlate_within
 from bpa_ppl.models.priors.isotropic import Isotropic, complete_prior, with_shared_scale
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.models.priors.scale import LogNormalScale
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.weights import Match
 
 CANONICAL = {"LM0": 0.5, "WP0": -1.0}
@@ -162,9 +163,9 @@ def test_prior_of_posterior() -> None:
     prior = Prior.of(external_posterior(draws, list(CANONICAL)))
     np.testing.assert_allclose(prior.mean, draws.mean(axis=(0, 1)))
     np.testing.assert_allclose(prior.covariance, np.cov(draws.reshape(-1, 2).T), rtol=1e-3)
-    result = as_draws(adapt(LISTS, CANONICAL, prior=prior, sampler="map", gain=ORACLE))
+    result = as_weight_draws(adapt(LISTS, CANONICAL, prior=prior, sampler="map", gain=ORACLE))
     assert result.canonical is not None
-    assert result.constants["prior_covariance"].shape == (2, 2)
+    assert result.draws.constants["prior_covariance"].shape == (2, 2)
     with raises(UsageError, "not-supported", parameter="prior"):
         Prior.of(result)
 
@@ -271,7 +272,7 @@ def test_a_record_is_the_gaussian_with_the_mean_precision() -> None:
     constants = {"prior_mean": MEAN, "prior_covariance": OF_LETTERS}
     assert prior.scale is not None
     constants |= {"prior_log_deviation": prior.scale.of_weights}
-    recorded = Prior.recorded(Draws({"weights": draws}, LETTERS, constants=constants))
+    recorded = Prior.recorded(name_weights(draws, LETTERS, constants=constants))
     part = np.array([2.0, 1.0])
     distance = part @ np.linalg.solve(OF_LETTERS[np.ix_(SHARED, SHARED)], part)
     log_scales = np.linspace(-8, 8, 2001)

@@ -176,10 +176,10 @@ def test_emcee_has_its_names_or_those_of_arviz() -> None:
 def test_rows_of_other_programs_are_draws(chain: str, draw: str) -> None:
     """The names of R's posterior, CmdStanPy and pandas; statistics of Stan are no variables."""
     table = rows(chain, draw, mu=MU, lp__=-(MU**2), **{".draw": np.arange(MU.size)})
-    found, _ = open_posterior(pa.table(table))  # type: ignore[misc]
-    np.testing.assert_array_equal(found["posterior"].arrays["mu"], MU)
-    assert [*found["posterior"].arrays] == ["mu"]
-    np.testing.assert_array_equal(found["sample_stats"].arrays["lp"], -(MU**2))
+    found = open_posterior(pa.table(table)).draws
+    np.testing.assert_array_equal(found.values["mu"], MU)
+    assert [*found.values] == ["mu"]
+    np.testing.assert_array_equal(found.log_density, -(MU**2))
 
 
 def test_a_table_without_chains_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -461,7 +461,7 @@ def test_posteriors_without_lists_have_nothing_of_lists() -> None:
         assert [*data[group].data_vars] == ["mu"]
         assert {*data[group].dims} == {"chain", "draw"}
     assert "after a burn-in of 10" in str(bpa.check(data))
-    again = bpa.as_draws(data, any_variables=True)
+    again = bpa.as_draws(data)
     assert isinstance(again, Draws)
     assert again.warmup["mu"].shape == (2, 10)
     if arviz_version() < 1:

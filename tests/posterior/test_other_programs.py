@@ -20,14 +20,14 @@ from support.raising import raises
 from xarray import DataArray, Dataset, DataTree
 
 from bpa_ppl import BpaWarning, DataError, UsageError, adapt, check, from_lists, rerank
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.arviz_functions import (
     import_arviz,
     split_groups,
     to_arviz_data,
     to_datasets,
 )
-from bpa_ppl.posterior.files import read_draws, write_posterior
+from bpa_ppl.posterior.files import read_weight_draws, write_posterior
 from bpa_ppl.posterior.opening import read_posterior
 
 FEATURES = ["judge_a", "judge_b"]
@@ -49,7 +49,7 @@ def labelled(**groups: Any) -> Any:
 
 def assert_right(data: Any) -> None:
     """Fail unless a posterior has the weights, by feature."""
-    draws = as_draws(data)
+    draws = as_weight_draws(data)
     assert draws.features == tuple(FEATURES)
     np.testing.assert_array_equal(draws.weights, WEIGHTS)
     assert rerank(LISTS, data, unchecked=True).texts == ["y"]
@@ -91,7 +91,7 @@ def test_weights_in_any_form_are_read(form: Any, tmp_path: Path) -> None:
     assert_right(form)
     write_posterior(form, tmp_path / "posterior.nc")
     assert_right(read_posterior(tmp_path / "posterior.nc"))
-    assert read_draws(tmp_path / "posterior.nc").features == tuple(FEATURES)
+    assert read_weight_draws(tmp_path / "posterior.nc").features == tuple(FEATURES)
 
 
 BRMS = ("b_Intercept", "sigma", "lprior", "lp__", "sd_rater__Intercept")
@@ -116,43 +116,45 @@ def test_other_variables_are_made_weights(program: str, form: str) -> None:
         arrays = import_arviz().convert_to_dataset(data)
         data = arrays if form == "dataset" else DataTree.from_dict({"posterior": arrays})
     with raises(DataError, "no-data", match=re.escape(named)) as caught:
-        as_draws(data)
+        as_weight_draws(data)
     assert_right(follow(caught.value, data=data))
 
 
 def test_missing_groups_and_variables_are_listed() -> None:
     data = dataset(feature=["a", "b"]).rename({"weights": "beta", "feature": "judge"})
     with raises(DataError, "no-data") as caught:
-        as_draws(data)
+        as_weight_draws(data)
     assert_right(follow(caught.value, data=data))
     with raises(DataError, "no-data", match=r"groups: \w+, \w+\)"):
-        as_draws(inference_data({"prior": SAMPLES, "sample_stats": {"lp": WEIGHTS[..., 0]}}))
-    with raises(DataError, "no-data", match="none"):
-        as_draws(DataTree())
+        as_weight_draws(inference_data({"prior": SAMPLES, "sample_stats": {"lp": WEIGHTS[..., 0]}}))
+    with raises(DataError, "no-data", match="groups: posterior"):
+        as_weight_draws(DataTree())
 
 
 def test_weights_without_labels_or_chains_are_refused() -> None:
     for form in (dataset(), DataTree.from_dict({"posterior": dataset()})):
         with raises(DataError, "bad-name", match="feature") as caught:
-            as_draws(form)
+            as_weight_draws(form)
         assert_right(follow(caught.value, data=form))
     one = dataset(feature=FEATURES)
     with raises(DataError, "wrong-length", match=r"draw, feature.*sel\(chain=\[0\]\)"):
-        as_draws(one.sel(chain=0))
+        as_weight_draws(one.sel(chain=0))
     np.testing.assert_array_equal(
-        as_draws(one.sel(chain=0, drop=True).expand_dims("chain")).weights, WEIGHTS[:1]
+        as_weight_draws(one.sel(chain=0, drop=True).expand_dims("chain")).weights, WEIGHTS[:1]
     )
     scalars = one["weights"].to_dataset("feature")
     for data in (scalars.sel(chain=0, drop=True), scalars.stack(sample=("chain", "draw"))):
         remedy = "expand_dims" if "sample" not in data.dims else "unstack"
-        with raises(DataError, "no-data", match=rf"has the dimensions \w+: it needs .*{remedy}"):
-            as_draws(data)
-    np.testing.assert_array_equal(as_draws(one.isel(chain=[0])).weights, WEIGHTS[:1])
+        with raises(
+            DataError, "wrong-length", match=rf"has the dimensions \w+: it needs .*{remedy}"
+        ):
+            as_weight_draws(data)
+    np.testing.assert_array_equal(as_weight_draws(one.isel(chain=[0])).weights, WEIGHTS[:1])
     extracted = import_arviz().extract(labelled())
     if isinstance(extracted, DataArray):  # of ArviZ 1
         extracted = extracted.to_dataset(name="weights")
     with raises(DataError, "wrong-length", match=r'unstack\("sample"\)'):
-        as_draws(extracted)
+        as_weight_draws(extracted)
     assert_right(extracted.unstack("sample"))
 
 
@@ -170,8 +172,8 @@ def test_samples_of_numpyro_are_converted_as_the_error_says() -> None:
     forms: dict[str, list[Any]] = {"dict": [grouped, run.get_samples()], "MCMC": [run]}
     for name, form in ((name, form) for name, of in forms.items() for form in of):
         with raises(UsageError, "wrong-type", parameter="posterior", match=name) as caught:
-            as_draws(form)
-        draws = as_draws(follow(caught.value, samples=grouped, mcmc=run))
+            as_weight_draws(form)
+        draws = as_weight_draws(follow(caught.value, samples=grouped, mcmc=run))
         assert draws.features == tuple(FEATURES)
         np.testing.assert_array_equal(draws.weights, np.float64(grouped["weights"]))
 
@@ -182,13 +184,13 @@ def test_lists_of_chains_and_files_of_json_are_converted_as_the_errors_say(tmp_p
     path = tmp_path / "draws.json"
     path.write_text(json.dumps(chains))
     with raises(UsageError, "wrong-type", parameter="posterior", match="list") as of_lists:
-        as_draws(chains)
+        as_weight_draws(chains)
     with raises(DataError, "damaged", match=r"draws\.json") as in_file:
         read_posterior(path)
     for caught in (of_lists, in_file):
         data = follow(caught.value, draws=chains)
         with raises(DataError, "no-data") as caught_data:
-            as_draws(data)
+            as_weight_draws(data)
         assert_right(follow(caught_data.value, data=data))
     path.write_text(json.dumps({"weights": WEIGHTS.tolist()}))
     with raises(DataError, "damaged", match=r"draws\.json") as in_file:
@@ -223,19 +225,19 @@ def test_numbered_features_can_be_named() -> None:
 def test_a_path_and_an_array_are_refused() -> None:
     for path in ("posterior.nc", Path("posterior.nc")):
         with raises(UsageError, "wrong-type", parameter="posterior", match="read_posterior"):
-            as_draws(path)  # type: ignore[arg-type]
+            as_weight_draws(path)  # type: ignore[arg-type]
     with raises(UsageError, "wrong-type", parameter="posterior", match="ndarray"):
-        as_draws(WEIGHTS)  # type: ignore[arg-type]
+        as_weight_draws(WEIGHTS)  # type: ignore[arg-type]
     array = dataset(feature=FEATURES)["weights"]
     with raises(UsageError, "wrong-type", parameter="posterior", match=r"to_dataset\(name="):
-        as_draws(array)  # type: ignore[arg-type]
+        as_weight_draws(array)  # type: ignore[arg-type]
     assert_right(array.to_dataset(name="weights"))
 
 
 def test_more_chains_than_draws_are_refused() -> None:
     exchanged = dataset(feature=FEATURES).rename({"chain": "draw", "draw": "chain"})
     with raises(DataError, "wrong-length", match="200 chains of 4 draws") as caught:
-        as_draws(exchanged)
+        as_weight_draws(exchanged)
     assert_right(follow(caught.value, data=exchanged))
 
 
@@ -256,19 +258,19 @@ def test_chains_with_gaps_are_read(tmp_path: Path) -> None:
     selected = datasets | {name: datasets[name].sel(chain=[0, 1, 3]) for name in kept}
     data = to_arviz_data(selected, {})
     with pytest.warns(BpaWarning, match="log_prior of weights is left out: it has 4 × 300"):
-        draws = as_draws(data)
-    assert draws.log_prior == {}
-    np.testing.assert_array_equal(draws.weights, as_draws(whole).weights[[0, 1, 3]])
+        draws = as_weight_draws(data)
+    assert draws.draws.log_prior == {}
+    np.testing.assert_array_equal(draws.weights, as_weight_draws(whole).weights[[0, 1, 3]])
     with pytest.warns(BpaWarning, match="log_prior"):
         write_posterior(data, tmp_path / "posterior.nc")
     with pytest.warns(BpaWarning, match="log_prior"):
-        again = read_draws(tmp_path / "posterior.nc")
+        again = read_weight_draws(tmp_path / "posterior.nc")
     np.testing.assert_array_equal(again.weights, draws.weights)
     with pytest.warns(BpaWarning, match="log_prior"):
         assert "3 chains" in str(check(data))
     selected |= {"log_likelihood": datasets["log_likelihood"], "log_prior": selected["posterior"]}
     with raises(DataError, "mismatch", match="the same chains and draws in all groups"):
-        as_draws(to_arviz_data(selected, {}))
+        as_weight_draws(to_arviz_data(selected, {}))
 
 
 def test_draws_without_chains_are_converted_as_the_error_says() -> None:
@@ -276,12 +278,12 @@ def test_draws_without_chains_are_converted_as_the_error_says() -> None:
     extracted = labelled()["posterior"]["weights"].to_dataset(name="weights")
     extracted = extracted.stack(sample=("chain", "draw")).reset_index("sample")
     with raises(DataError, "wrong-length") as caught:
-        as_draws(extracted)
+        as_weight_draws(extracted)
     call = caught.value.message.partition("; call ")[2]
     assert_right(eval(f"data.{call}", {"data": extracted}))
     first = labelled()["posterior"]["weights"].to_dataset(name="weights").sel(chain=0, drop=True)
     with raises(DataError, "wrong-length") as caught:
-        as_draws(first.rename(draw="iteration"))
+        as_weight_draws(first.rename(draw="iteration"))
     call = caught.value.message.partition("; call ")[2]
     converted = eval(f"data.{call}", {"data": first.rename(draw="iteration")})
-    np.testing.assert_array_equal(as_draws(converted).weights, WEIGHTS[:1])
+    np.testing.assert_array_equal(as_weight_draws(converted).weights, WEIGHTS[:1])

@@ -23,7 +23,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.diagnostics.pages.provenance import compare_data
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.arviz_functions import split_groups
 from bpa_ppl.posterior.draws import Draws
 
@@ -99,21 +99,21 @@ def test_posteriors_of_other_data_are_not_compared() -> None:
         gains[7] += gain
         lists = from_lists(texts, np.split(changed, 4), names).with_extras(score=gains)
         lists = replace(lists, **fields)
-        return as_draws(adapt(lists, {"a": 1, "b": 1}, gain="score", sampler="map"))
+        return as_weight_draws(adapt(lists, {"a": 1, "b": 1}, gain="score", sampler="map"))
 
     one = adapted()
     assert set(one.record.data) == {"texts", "features", "oracles", "gains"}
     reversed_columns = adapted(features=features[:, ::-1], feature_names=names[::-1], origin="x")
-    check_same_posterior("other", reversed_columns, one)
+    check_same_posterior("other", reversed_columns.draws, one.draws)
     others = {
         "texts": adapted([[*texts[0][:2], "0 mouse"], *texts[1:]]),
         "features": adapted(change=1e-3),
         "gains": adapted(gain=1e-3),
     }
     for name, other in others.items():
-        assert compare_data(one, other) == [name]
+        assert compare_data(one.record, other.record) == [name]
         with raises(DataError, "mismatch", match=name):
-            check_same_posterior("other", other, one)
+            check_same_posterior("other", other.draws, one.draws)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

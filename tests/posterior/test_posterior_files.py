@@ -40,13 +40,14 @@ from bpa_ppl import (
     write_posterior,
 )
 from bpa_ppl.errors import BpaError
-from bpa_ppl.posterior.adapter import SCHEMA_VERSION, as_draws, to_arviz, to_groups
+from bpa_ppl.posterior.adapter import SCHEMA_VERSION, as_weight_draws, to_arviz, to_groups
 from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_arviz_data, to_datasets
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.files import from_bytes, read_draws, seal, to_bytes, unseal
+from bpa_ppl.posterior.files import from_bytes, read_weight_draws, seal, to_bytes, unseal
 from bpa_ppl.posterior.groups import Group
 from bpa_ppl.posterior.opening import read_posterior
 from bpa_ppl.posterior.record import Record
+from bpa_ppl.posterior.weight_draws import WeightDraws, name_weights
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -57,14 +58,14 @@ Q = len(NAMES)
 
 @pytest.fixture(scope="module")
 def content() -> bytes:
-    return to_bytes(*to_groups(draws_of_all_kinds()))
+    return to_bytes(*to_groups(draws_of_all_kinds().draws))
 
 
 @pytest.fixture(scope="module")
 def small_content() -> bytes:
     """A file with two groups, which is read in a third of the time."""
-    few = {"weights": np.random.default_rng(3).normal(size=(CHAINS, DRAWS, Q))}
-    return to_bytes(*to_groups(Draws(few, NAMES, constants={"canonical": np.ones(Q)})))
+    few = np.random.default_rng(3).normal(size=(CHAINS, DRAWS, Q))
+    return to_bytes(*to_groups(name_weights(few, NAMES, constants={"canonical": np.ones(Q)}).draws))
 
 
 def tree_of(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> xarray.DataTree:
@@ -76,7 +77,7 @@ def tree_of(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> xarray.Dat
 def test_equal_draws_and_arviz_data_give_equal_bytes(content: bytes, tmp_path: Path) -> None:
     write_posterior(draws_of_all_kinds(), tmp_path / "posterior.nc")
     assert (tmp_path / "posterior.nc").read_bytes() == seal(content)
-    write_posterior(to_arviz(draws_of_all_kinds()), tmp_path / "posterior.nc")
+    write_posterior(to_arviz(draws_of_all_kinds().draws), tmp_path / "posterior.nc")
     assert (tmp_path / "posterior.nc").read_bytes() == seal(content)
 
 
@@ -138,7 +139,7 @@ def test_rejects_files_that_are_not_posteriors(small_content: bytes, tmp_path: P
         assert "give a NetCDF file of `bpa adapt`" in str(caught.value)  # no draws of another form
     inference_data({"posterior": {"mu": np.zeros((2, 10))}}).to_netcdf(str(path))
     with raises(DataError, "no-data", match=r"posterior\.nc"):
-        read_draws(path)
+        read_weight_draws(path)
     assert list(read_posterior(path)["posterior"].data_vars) == ["mu"]
 
 
@@ -213,7 +214,11 @@ MANY: dict[str, Callable[[h5py.File], object]] = {
 
 @pytest.mark.parametrize(
     ("many", "read"),
-    [*((many, read_draws) for many in MANY), ("groups", read_posterior), ("groups", Reranker)],
+    [
+        *((many, read_weight_draws) for many in MANY),
+        ("groups", read_posterior),
+        ("groups", Reranker),
+    ],
 )
 def test_rejects_many_parts_before_their_content_is_read(
     small_content: bytes,
@@ -233,9 +238,9 @@ def test_rejects_many_parts_before_their_content_is_read(
 
 def test_does_not_write_more_arrays_than_it_reads(tmp_path: Path) -> None:
     draws = np.zeros((1, 4, 1))
-    sites = {"weights": draws} | {f"site{k}": draws[..., 0] for k in range(1000)}
+    sites = {f"site{k}": draws[..., 0] for k in range(1000)}
     with raises(DataError, "cannot-write", match="1,004"):
-        write_posterior(Draws(sites, ("LM0",)), tmp_path / "posterior.nc")
+        write_posterior(name_weights(draws, ("LM0",), values=sites), tmp_path / "posterior.nc")
 
 
 #: Changes the groups of a posterior, or its attributes.
@@ -284,7 +289,7 @@ CRAFTED: dict[str, tuple[str, str | None, Change]] = {
         _group("constant_data", lambda g: g.drop_vars("fixed_feature")),
     ),
     "weights that are texts": (
-        *("bad-number", None),
+        *("bad-data", "sampled"),
         _group("posterior", lambda g: g.assign(weights=g["weights"].astype(str))),
     ),
     "no chains": ("wrong-length", None, _group("posterior", lambda g: g.rename(chain="run"))),
@@ -298,14 +303,14 @@ CRAFTED: dict[str, tuple[str, str | None, Change]] = {
     "an infinite density": ("bad-number", None, _value("sample_stats", "lp", np.inf)),
     "a kind that does not exist": ("unknown-name", "kind", _attribute("kind", "guesses")),
     "weighted draws without weights": ("bad-data", "log_weight", _attribute("kind", "weighted")),
-    "a site without draws": ("bad-data", "sites", _attribute("sites", '["weights", "slope"]')),
+    "a site without draws": ("bad-data", "sampled", _attribute("sites", '["weights", "slope"]')),
     "an exponent below zero": ("damaged", "attrs", _attribute("likelihood_exponent", -1.0)),
     "sources that are no records": ("damaged", "attrs", _attribute("feature_sources", "lm")),
 }
 
 
 def crafted(what: str) -> xarray.DataTree:
-    tree = tree_of(*to_groups(draws_of_all_kinds()))
+    tree = tree_of(*to_groups(draws_of_all_kinds().draws))
     CRAFTED[what][-1](tree)
     return tree
 
@@ -314,7 +319,7 @@ def crafted(what: str) -> xarray.DataTree:
 def test_rejects_inconsistent_groups(what: str) -> None:
     code, parameter, _ = CRAFTED[what]
     with pytest.raises(BpaError) as caught:
-        as_draws(crafted(what))
+        as_weight_draws(crafted(what))
     assert (caught.value.code, caught.value.parameter) == (code, parameter)
 
 
@@ -329,7 +334,7 @@ def test_rejects_inconsistent_files(what: str, tmp_path: Path) -> None:
 def test_nan_draws_are_not_written_or_used(tmp_path: Path) -> None:
     broken = np.zeros((1, 10, Q))
     broken[0, 3, 1] = np.nan
-    for posterior in (Draws({"weights": broken}, NAMES), external_posterior(broken, NAMES)):
+    for posterior in (name_weights(broken, NAMES), external_posterior(broken, NAMES)):
         assert not check(posterior)
         with raises(DataError, "bad-number", match="TM0"):
             point_weights(posterior)
@@ -339,7 +344,7 @@ def test_nan_draws_are_not_written_or_used(tmp_path: Path) -> None:
 
 
 def test_the_duration_is_written_only_if_asked_for(tmp_path: Path) -> None:
-    draws = Draws({"weights": np.zeros((1, 4, Q))}, NAMES)
+    draws = name_weights(np.zeros((1, 4, Q)), NAMES)
     for name, seconds in {"a": 1.0, "b": 2.0}.items():
         sampler = structs.replace(draws.record.sampler, seconds=seconds)
         timed = with_record(draws, sampler=sampler)
@@ -350,7 +355,7 @@ def test_the_duration_is_written_only_if_asked_for(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
     assert data.attrs["sampling_time"] == 2.0
     write_posterior(data, tmp_path / "timed", timed=True)
-    assert read_draws(tmp_path / "timed").record.sampler.seconds == 2.0
+    assert read_weight_draws(tmp_path / "timed").record.sampler.seconds == 2.0
 
 
 def test_rejects_values_that_netcdf_cannot_store(tmp_path: Path) -> None:
@@ -361,7 +366,7 @@ def test_rejects_values_that_netcdf_cannot_store(tmp_path: Path) -> None:
     for value in (10**30, "a\0b", "\ud800", object()):
         refuse(draws_of_all_kinds(record=Record(others={"mine": value})))
     for value in (10**30, True, None):
-        data = to_arviz(draws_of_all_kinds())
+        data = to_arviz(draws_of_all_kinds().draws)
         data.attrs["mine"] = value
         refuse(data)
     refuse(draws_of_all_kinds(observed={"when": np.full(3, object())}))
@@ -378,16 +383,15 @@ WRITTEN: dict[str, dict[str, Any]] = {
     "one point": {
         "kind": "point",
         "values": {"weights": np.ones((1, 1, 3))},
-        "sites": ("weights",),
+        "sampled": ("weights",),
         "log_density": None,
         "log_likelihood": {},
-        "sentence_sites": (),
         "statistics": {},
     },
     "names and types": {
         "features": ("ä[ß]", "x 0", "[no list"),
         "values": {"weights": np.ones((*SHAPE, 3)), "own ö": np.ones((*SHAPE, 2, 3, 4))},
-        "sites": ("weights",),
+        "sampled": ("weights",),
         "dims": {"own ö": ("domain", "feature", "plain")},
         "coords": {"domain": ("news", "ä ß")},
         "sentence_ids": np.array(["1", "b", "ß", "d", "e"], object),
@@ -418,20 +422,22 @@ def same(ours: Any, theirs: Any, where: str) -> None:
         assert ours == theirs, where
 
 
-def read_by_xarray(path: Path) -> Draws:
+def read_by_xarray(path: Path) -> WeightDraws:
     with xarray.open_datatree(path, engine="h5netcdf") as tree:
-        return as_draws(tree.load())
+        return as_weight_draws(tree.load())
 
 
 def assert_same(path: Path) -> InferenceData:
     """Fail unless a file is read alike with and without xarray, and return its data."""
-    with_xarray, without = read_by_xarray(path), read_draws(path)
+    with_xarray, without = read_by_xarray(path), read_weight_draws(path)
     for part in fields(Draws):
-        same(getattr(without, part.name), getattr(with_xarray, part.name), part.name)
+        one, other = (getattr(draws.draws, part.name) for draws in (without, with_xarray))
+        same(one, other, part.name)
     data = read_posterior(path)
-    other = as_draws(data)
+    again = as_weight_draws(data)
     for part in fields(Draws):
-        same(getattr(other, part.name), getattr(without, part.name), part.name)
+        one, other = (getattr(draws.draws, part.name) for draws in (again, without))
+        same(one, other, part.name)
     return data
 
 
@@ -440,7 +446,7 @@ def test_reads_what_is_written(what: str, tmp_path: Path) -> None:
     path, draws = tmp_path / "posterior.nc", draws_of_all_kinds(**WRITTEN[what])
     write_posterior(draws, path)
     data = assert_same(path)
-    for name, dataset in to_datasets(to_groups(draws)[0]).items():
+    for name, dataset in to_datasets(to_groups(draws.draws)[0]).items():
         assert dataset_of(data, name).identical(dataset), name
     write_posterior(to_arviz(draws), tmp_path / "arviz.nc")
     assert (tmp_path / "arviz.nc").read_bytes() == path.read_bytes()
@@ -496,10 +502,10 @@ def test_encoded_values_are_left_out_with_a_warning(what: str, tmp_path: Path) -
     change, encoding, name = ENCODED[what]
     write_theirs(tmp_path / "theirs.nc", change(theirs()), encoding)
     with pytest.warns(BpaWarning, match=f"{name} of the group .*posterior is left out"):
-        draws = read_draws(tmp_path / "theirs.nc")
-    expected = as_draws(to_arviz_data({"posterior": theirs()}, {}))
+        draws = read_weight_draws(tmp_path / "theirs.nc")
+    expected = as_weight_draws(to_arviz_data({"posterior": theirs()}, {}))
     np.testing.assert_array_equal(draws.weights, expected.weights)
-    assert name not in draws.values
+    assert name not in draws.draws.values
 
 
 def test_reads_plain_values_of_others(tmp_path: Path) -> None:
@@ -513,10 +519,13 @@ def test_reads_plain_values_of_others(tmp_path: Path) -> None:
         .drop_vars(["chain", "draw", "group"])
     )
     write_theirs(tmp_path / "theirs.nc", changed)
-    draws, expected = read_draws(tmp_path / "theirs.nc"), read_by_xarray(tmp_path / "theirs.nc")
+    draws, expected = (
+        read_weight_draws(tmp_path / "theirs.nc"),
+        read_by_xarray(tmp_path / "theirs.nc"),
+    )
     assert draws.features == expected.features
     np.testing.assert_array_equal(draws.weights, expected.weights)
-    np.testing.assert_array_equal(draws.values["steps"], expected.values["steps"])
+    np.testing.assert_array_equal(draws.draws.values["steps"], expected.draws.values["steps"])
     data = read_posterior(tmp_path / "theirs.nc")
     write_posterior(data, tmp_path / "ours.nc")
     again = read_posterior(tmp_path / "ours.nc")
@@ -538,7 +547,7 @@ def test_arrays_that_end_before_an_unlimited_dimension_are_filled(
             h5[name].resize(size)
         h5["posterior/x"].resize((1, 2))
         h5["posterior/weights"][...] = h5["posterior/x"][...] = 1.0
-    np.testing.assert_array_equal(read_draws(path).values["x"], [[1, 1, np.nan]])
+    np.testing.assert_array_equal(read_weight_draws(path).draws.values["x"], [[1, 1, np.nan]])
 
 
 def write_theirs(path: Path, data: xarray.Dataset, encoding: dict[str, Any] | None = None) -> None:

@@ -14,9 +14,9 @@ from support.external_posterior import draws_of_all_kinds
 from support.raising import raises
 from support.records import with_record
 
-from bpa_ppl import DataError, Draws, NBest, adapt, from_lists, write_posterior
-from bpa_ppl.posterior.adapter import as_draws, to_arviz
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl import DataError, NBest, adapt, from_lists, write_posterior
+from bpa_ppl.posterior.adapter import as_weight_draws, to_arviz
+from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.record import (
     Agreement,
     ComponentRecord,
@@ -36,6 +36,7 @@ from bpa_ppl.posterior.record import (
     from_attributes,
     to_attributes,
 )
+from bpa_ppl.posterior.weight_draws import name_weights
 
 LM = SourceRecord(
     source="lm",
@@ -129,13 +130,13 @@ def test_all_fields_have_a_value() -> None:
 @pytest.mark.parametrize("record", [FULL, *parts(FULL)], ids=lambda record: str(record)[:40])
 def test_records_are_read_back_from_attributes_and_arviz_data(record: Record) -> None:
     assert from_attributes(to_attributes(record)) == record
-    draws = Draws({"weights": np.zeros((1, 4, 1))}, ("LM0",), record=record)
-    assert as_draws(to_arviz(draws)).record == record
+    draws = name_weights(np.zeros((1, 4, 1)), ("LM0",), record=record)
+    assert as_weight_draws(to_arviz(draws)).record == record
 
 
 @pytest.mark.parametrize("record", [FULL, Record()], ids=["all fields", "no field"])
 def test_records_are_read_back_from_files(record: Record, tmp_path: Path) -> None:
-    draws = Draws({"weights": np.zeros((1, 4, 1))}, ("LM0",), record=record)
+    draws = name_weights(np.zeros((1, 4, 1)), ("LM0",), record=record)
     for timed in (True, False):
         write_posterior(draws, tmp_path / "posterior.nc", timed=timed)
         sampler = (
@@ -144,14 +145,14 @@ def test_records_are_read_back_from_files(record: Record, tmp_path: Path) -> Non
             else structs.replace(record.sampler, seconds=None, compilation=None)
         )
         expected = structs.replace(record, sampler=sampler)
-        assert read_draws(tmp_path / "posterior.nc").record == expected
+        assert read_weight_draws(tmp_path / "posterior.nc").record == expected
 
 
 def test_numbers_of_numpy_and_tuples_are_written_as_plain_values() -> None:
     settings: dict[str, Any] = {"scale": np.float32(0.5), "names": ("a", "b"), "grid": np.arange(2)}
     record = Record(sampler=SamplerRecord(settings=settings), seed=np.int64(3))  # type: ignore[arg-type]
-    draws = Draws({"weights": np.zeros((1, 4, 1))}, ("LM0",), record=record)
-    read = as_draws(to_arviz(draws)).record
+    draws = name_weights(np.zeros((1, 4, 1)), ("LM0",), record=record)
+    read = as_weight_draws(to_arviz(draws)).record
     assert read.sampler.settings == {"scale": 0.5, "names": ["a", "b"], "grid": [0, 1]}
     assert read.seed == 3
 
@@ -185,10 +186,10 @@ WRONG: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("name", "value"), WRONG)
 def test_an_attribute_of_another_type_is_named(name: str, value: Any, tmp_path: Path) -> None:
-    tree = to_arviz(draws_of_all_kinds())
+    tree = to_arviz(draws_of_all_kinds().draws)
     tree.attrs[name] = value if isinstance(value, str | int | float) else json.dumps(value)
     with raises(DataError, "damaged", parameter="attrs", match=f"the attribute {name} of the"):
-        as_draws(tree)
+        as_weight_draws(tree)
 
 
 @pytest.mark.parametrize(("name", "value"), WRONG)
@@ -228,10 +229,10 @@ def test_what_was_observed_is_recorded(kind: str, tmp_path: Path) -> None:
         pool, options = pool.with_sentence_extras(preferences=[[[0, 1]]] * 8), {"sampler": "map"}
     likelihoods = {"oracles": "oracle", "gains": "risk", "preferences": "preference"}
     posterior = adapt(pool, likelihood=likelihoods.get(kind, "none"), **options)
-    results = [as_draws(posterior)]
+    results = [as_weight_draws(posterior)]
     if kind == "gains":  # files of all fields are read above
         write_posterior(posterior, tmp_path / "posterior.nc")
-        results.append(read_draws(tmp_path / "posterior.nc"))
+        results.append(read_weight_draws(tmp_path / "posterior.nc"))
     for draws in results:
         observed = draws.record.observed
         assert (observed.kind, observed.sentences) == (kind, 8 * (kind != "nothing"))
@@ -248,20 +249,20 @@ def test_draws_are_printed_in_six_lines() -> None:
         figures=Figures(chosen="imh"),
         verdict=Verdict(True, "", ()),
     )
-    draws = Draws({"weights": np.zeros((4, 200, 2))}, ("comet", "length"), record=record)
+    draws = name_weights(np.zeros((4, 200, 2)), ("comet", "length"), record=record)
     assert str(draws).splitlines() == [
         "kind      chains",
         "shape     4 chains × 200 draws",
-        "features  2: comet, length",
+        "values    2: comet, length",
         "sampler   auto (imh)",
         "observed  gains of 8 lists by ter",
         "check     passed",
     ]
-    assert repr(draws) == "Draws(chains, 4 × 200, 2 features)"
+    assert repr(draws) == "WeightDraws(draws=Draws(chains, 4 × 200, 2 values))"
     failed = with_record(draws, verdict=FULL.verdict, observed=FULL.observed)
     assert str(failed).splitlines()[-2:] == [
         "observed  preferences, 12 choices",
         "check     failed: R-hat",
     ]
-    many = Draws({"weights": np.zeros((1, 4, 9))}, tuple("abcdefghi"))
-    assert "features  9: a, b, c, d, e, …" in str(many)
+    many = name_weights(np.zeros((1, 4, 9)), tuple("abcdefghi"))
+    assert "values    9: a, b, c, d, e, …" in str(many)

@@ -45,7 +45,7 @@ def describe_fields(cls: type[Struct]) -> Iterator[str]:
 
 def describe_groups() -> Iterator[str]:
     """Yield the arrays of a file, with their dimensions."""
-    for title, group in to_groups(draws_of_all_kinds())[0].items():
+    for title, group in to_groups(draws_of_all_kinds().draws)[0].items():
         yield from (f"{title}/{name}({', '.join(group.dims[name])})" for name in group.arrays)
         yield from (f"{title}/{name}: {values.dtype.kind}" for name, values in group.coords.items())
 

@@ -24,7 +24,7 @@ from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding
 from bpa_ppl.samplers import auto, chains
@@ -134,7 +134,7 @@ def test_draws_of_a_posterior_far_from_a_gaussian_pass_and_are_right(
     """`imh` missed the tails, and the steps of `nuts` diverged."""
     options = {"sampler": sampler, "seed": 2, **separable.options}
     posterior = adapt(separable.lists, separable.weights, **options)
-    report, draws = check(posterior), as_draws(posterior)
+    report, draws = check(posterior), as_weight_draws(posterior)
     assert report, str(report)
     assert {one.name: one.value for one in report.findings}["bulk ESS"] > 500
     # Five standard errors of 500 effective draws.

@@ -17,7 +17,7 @@ from support.raising import raises
 from bpa_ppl import Isotropic, UsageError, adapt, check
 from bpa_ppl.densities.mode import repeat_start
 from bpa_ppl.densities.target import Sampled, Target
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.samplers import chains
 from bpa_ppl.samplers.kernels import KERNELS, NumpyroKernel
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
@@ -36,9 +36,9 @@ def test_moments_are_those_of_quadrature(sampler: str) -> None:
     posterior = TARGET.adapt(sampler, SETTINGS[sampler])
     weights = posterior["posterior"]["weights"].values
     assert_moments(weights, TARGET.mean, TARGET.covariance, ess=300)
-    draws = as_draws(posterior)
+    draws = as_weight_draws(posterior)
     TARGET.check_density(draws)
-    steps = draws.statistics.get("n_steps")
+    steps = draws.draws.statistics.get("n_steps")
     assert (steps is not None) == (sampler == "numpyro:HMC")  # else they are unknown
     # The same seed and settings give the same draws, from the record too.
     again = SAMPLERS.restore(draws.record.sampler.name, draws.record.sampler.settings)

@@ -19,7 +19,7 @@ from support.targets import DRAWS, EXACT, NAMES, OWN, STEPS, TARGETS
 
 from bpa_ppl import Isotropic, NBest, adapt, check, from_lists, rerank
 from bpa_ppl.densities.mode import find_mode
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.samplers.proposals import fit_skewed
@@ -30,22 +30,22 @@ Posteriors = Callable[..., InferenceData]
 
 def assert_known(draws: Draws, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> None:
     """Assert that draws, weighted or not, have these moments."""
-    if draws.log_weight is None:
+    if draws.draws.log_weight is None:
         assert_moments(draws.weights, mean, covariance)
     else:
-        assert_weighted_moments(draws.flat, draws.log_weight[0], mean, covariance)
+        assert_weighted_moments(draws.flat, draws.draws.log_weight[0], mean, covariance)
 
 
 def test_a_sampler_agrees_with_quadrature_and_passes_its_check(
     posteriors: Posteriors, sampler: str
 ) -> None:
     target, posterior = TARGETS["plane"](), posteriors(sampler, "plane", draws=DRAWS)
-    draws, report = as_draws(posterior), check(posterior)
+    draws, report = as_weight_draws(posterior), check(posterior)
     assert_known(draws, target.mean, target.covariance)
     assert report, str(report)
     assert len({tuple(chain[-1]) for chain in draws.weights}) == len(draws.weights)
     of_chains = {"R-hat", "bulk ESS", "burn-in (|z|)"}
-    checked_by = {"ESS of the weights", "Pareto k̂"} if draws.kind == "weighted" else of_chains
+    checked_by = {"ESS of the weights", "Pareto k̂"} if draws.draws.kind == "weighted" else of_chains
     assert checked_by <= {finding.name for finding in report.findings}
     target.check_density(draws)
 
@@ -56,7 +56,7 @@ def test_a_sampler_agrees_with_quadrature_and_passes_its_check(
 def test_one_weight_is_a_case_of_its_own(posteriors: Posteriors, sampler: str) -> None:
     target = TARGETS["skewed"]()
     assert target.skewness[0] < -0.7
-    draws = as_draws(posteriors(sampler, "skewed", draws=DRAWS))
+    draws = as_weight_draws(posteriors(sampler, "skewed", draws=DRAWS))
     assert_known(draws, target.mean, target.covariance)
 
 
@@ -115,7 +115,7 @@ def priors(lists: NBest) -> Any:
 )
 def test_without_sentences_the_posterior_is_the_prior(priors: Any, sampler: str) -> None:
     posterior = priors(sampler)
-    assert_known(as_draws(posterior), MEAN, np.diag(VARIANCE))
+    assert_known(as_weight_draws(posterior), MEAN, np.diag(VARIANCE))
     assert check(posterior)
 
 

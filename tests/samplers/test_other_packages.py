@@ -19,7 +19,7 @@ from support.targets import SENTENCES, TARGETS
 
 from bpa_ppl import Isotropic, UsageError, check, log_density, sample
 from bpa_ppl._runtime import arguments
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.samplers.sampler import SAMPLERS
 
 needs_blackjax = pytest.mark.skipif(
@@ -38,7 +38,7 @@ CHAINS = [
 def test_moments_are_those_of_quadrature(sampler: str, settings: dict[str, Any]) -> None:
     target = TARGETS["plane"]()
     posterior = target.adapt(sampler, settings)
-    draws = as_draws(posterior)
+    draws = as_weight_draws(posterior)
     assert draws.record.sampler.name == sampler
     assert draws.shape == (4, 1000)
     assert_moments(draws.weights, target.mean, target.covariance)
@@ -46,16 +46,16 @@ def test_moments_are_those_of_quadrature(sampler: str, settings: dict[str, Any])
     options = {"prior": Isotropic(variance=target.variance), "gain": given(*[0] * SENTENCES)}
     density = log_density(target.pool, target.canonical, **options)
     lp = jax.vmap(density)(draws.flat[::100])
-    np.testing.assert_allclose(np.ravel(draws.log_density)[::100], lp, rtol=1e-6)
+    np.testing.assert_allclose(np.ravel(draws.draws.log_density)[::100], lp, rtol=1e-6)
     # Trajectories are doubled so often; nutpie does not count the last time if it turned there.
-    doubled = np.floor(np.log2(draws.statistics["n_steps"])) + 1
+    doubled = np.floor(np.log2(draws.draws.statistics["n_steps"])) + 1
     uncounted = {0, 1} if sampler == "nutpie" else {0}
-    assert {*np.ravel(doubled - draws.statistics["tree_depth"])} <= uncounted
-    assert draws.statistics["step_size"].min() > 0
-    assert draws.warmup["weights"].shape == (4, settings["warmup"], 2)
-    again = as_draws(target.adapt(sampler, settings))
+    assert {*np.ravel(doubled - draws.draws.statistics["tree_depth"])} <= uncounted
+    assert draws.draws.statistics["step_size"].min() > 0
+    assert draws.draws.warmup["weights"].shape == (4, settings["warmup"], 2)
+    again = as_weight_draws(target.adapt(sampler, settings))
     np.testing.assert_array_equal(again.weights, draws.weights)
-    other = as_draws(target.adapt(sampler, settings, seed=1))
+    other = as_weight_draws(target.adapt(sampler, settings, seed=1))
     assert not np.array_equal(other.weights, draws.weights)
 
 
@@ -109,4 +109,6 @@ def test_examples_of_the_page_run(blackjax: bool, capsys: pytest.CaptureFixture[
     assert "Mala, 4 chains × 1000 draws: converged" in printed
     slope = scope["density"].value_and_gradient(scope["mode"])[1]
     assert np.abs(slope).max() < 0.1
-    assert 0.3 < as_draws(scope["posterior"]).statistics["acceptance_rate"].mean() < 0.95
+    assert (
+        0.3 < as_weight_draws(scope["posterior"]).draws.statistics["acceptance_rate"].mean() < 0.95
+    )

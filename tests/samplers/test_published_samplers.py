@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from support import reference_model
 from support.published_samples import CANONICAL, ORACLE, check_further_lists, log_weights
 from support.published_samples import lists as lists
 from support.raising import raises
+from support.records import with_parts
 from support.targets import starting_at_zero
 
 from bpa_ppl import (
@@ -24,7 +24,7 @@ from bpa_ppl import (
     adapt,
     rerank,
 )
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.samplers.published import Heuristic, perturb
 from bpa_ppl.weights import StartingWeights
 
@@ -81,8 +81,8 @@ def test_a_prior_that_the_heuristic_sample_cannot_continue(lists: NBest) -> None
         start = StartingWeights(CANONICAL, defaults={"More": 0.1})
         heuristic(lists.with_features("More", np.zeros(9)), weights=start, prior=prior)
     # Fewer draws of weight than features are no Gaussian.
-    alone = as_draws(heuristic(lists))
-    alone = replace(alone, log_weight=np.where(np.arange(51) == 3, 0.0, -np.inf)[None])
+    alone = as_weight_draws(heuristic(lists))
+    alone = with_parts(alone, log_weight=np.where(np.arange(51) == 3, 0.0, -np.inf)[None])
     prior = Prior.of(alone, unchecked=True)
     with raises(UsageError, parameter="prior", match="heuristic"):
         adapt(lists, CANONICAL, gain=reference_model.given(*ORACLE), prior=prior)

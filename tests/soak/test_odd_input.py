@@ -50,7 +50,8 @@ from bpa_ppl.formats.references import read_references
 from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.gains.preferences import choice_sets
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.samplers.sampler import SAMPLERS
 from bpa_ppl.text.model_files import read_or_train
 from bpa_ppl.weights import match
@@ -95,7 +96,7 @@ def sample_lists() -> NBest:
 
 
 def sample_draws() -> Draws:
-    return Draws({"weights": np.random.default_rng(3).normal(size=(2, 5, 2))}, ("LM0", "W"))
+    return name_weights(np.random.default_rng(3).normal(size=(2, 5, 2)), ("LM0", "W"))
 
 
 # --- files --------------------------------------------------------------------------------------
@@ -226,7 +227,7 @@ def test_a_damaged_posterior_is_read_or_refused(commands: Path, folder: Path, da
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(8, len(content) - 1))] = data.draw(st.integers(0, 255))
     path.write_bytes(edited(bytes(content), data.draw(st.just([]) | EDITS)))
-    draws = outcome(lambda: read_draws(path), path)
+    draws = outcome(lambda: read_weight_draws(path), path)
     if not isinstance(draws, str):
         outcome(lambda: bpa.rerank(sample_lists(), draws, unchecked=True))
 
@@ -257,7 +258,7 @@ def test_lists_with_odd_judgements_are_used_or_refused(records: Any) -> None:
     for gain in ("mqm", "-mqm", "rank", "lm", "ter"):
         outcome(lambda gain=gain: (gains(lists, gain), oracles(lists, gain)))  # type: ignore[misc]
     outcome(lambda: choice_sets(lists))
-    draws = Draws({"weights": np.ones((1, 4, 1))}, ("lm",))
+    draws = name_weights(np.ones((1, 4, 1)), ("lm",))
     outcome(lambda: bpa.rerank(lists, draws, unchecked=True))
 
 
@@ -415,7 +416,7 @@ def test_draws_of_other_programs_are_used_or_refused(folder: Path, data: Any) ->
     group = data.draw(st.sampled_from(["posterior", "prior"]))
     tree = xarray.DataTree.from_dict({group: data_set, "log_prior": data_set})
     form = data.draw(st.sampled_from([data_set, tree, arrays, [arrays], data_set.to_dict()]))
-    draws = outcome(lambda: bpa.as_draws(form))
+    draws = outcome(lambda: bpa.as_weight_draws(form))
     outcome(lambda: bpa.write_posterior(form, folder / "other.nc"))
     if not isinstance(draws, str):
         outcome(lambda: bpa.rerank(sample_lists(), draws, unchecked=True))

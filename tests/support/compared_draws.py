@@ -12,6 +12,7 @@ from xarray import Dataset, DataTree
 
 from bpa_ppl import Draws
 from bpa_ppl.diagnostics.samplers import joint_test
+from bpa_ppl.posterior.draws import name_array
 from support.external_posterior import autoregressive, inference_data
 
 NAMES = ("LM0", "TM0", "WP0")
@@ -24,7 +25,7 @@ def runs(
 ) -> list[Draws]:
     """Standard normal chains with correlation 0.7 between the first two weights, changed."""
     chains = (autoregressive(correlation, 4, draws, 3, seed=seed) for seed in range(count))
-    return [Draws({"weights": change(tied(values))}, NAMES) for values in chains]
+    return [name_array(change(tied(values)), NAMES) for values in chains]
 
 
 def tied(draws: np.ndarray) -> np.ndarray:
@@ -39,7 +40,7 @@ def importance_sample(seed: int, count: int) -> Draws:
     covariance = np.array([[1, 0.7, 0], [0.7, 1, 0], [0, 0, 1]])
     square = np.einsum("cdi,ij,cdj->cd", draws, np.linalg.inv(covariance), draws)
     log_weight = -0.5 * square * (1 - 1 / 1.3**2)
-    return Draws({"weights": draws}, NAMES, "weighted", log_weight)
+    return name_array(draws, NAMES, kind="weighted", log_weight=log_weight)
 
 
 @contextmanager

@@ -12,9 +12,9 @@ import xarray
 from scipy.signal import lfilter
 
 from bpa_ppl.posterior.arviz_functions import to_arviz_data, to_datasets
-from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.groups import label_groups
 from bpa_ppl.posterior.record import Record, SamplerRecord
+from bpa_ppl.posterior.weight_draws import WeightDraws, name_weights
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -84,24 +84,24 @@ def _draw_chains(
     return np.concatenate([noise[:1], rest]).swapaxes(0, 1)
 
 
-def draws_of_all_kinds(**changes: Any) -> Draws:
+def draws_of_all_kinds(**changes: Any) -> WeightDraws:
     """Return draws with all parts that a posterior may have."""
     rng = np.random.default_rng(3)
     shape = (CHAINS, DRAWS)
     parts: dict[str, Any] = {
-        "values": {"weights": rng.normal(size=(*shape, 3)), "scale": rng.gamma(2.0, size=shape)},
+        "weights": rng.normal(size=(*shape, 3)),
         "features": NAMES,
+        "values": {"scale": rng.gamma(2.0, size=shape)},
         "log_density": rng.normal(size=shape),
         "log_likelihood": {"oracle": rng.normal(size=(*shape, SENTENCES)).astype(np.float32)},
-        "sentence_sites": ("oracle",),
         "statistics": {"acceptance_rate": rng.uniform(0.2, 0.4, size=shape)},
         "warmup": {"weights": rng.normal(size=(CHAINS, 7, 3))},
         "prior": {"weights": rng.normal(size=(1, 20, 3))},
-        "sites": ("weights", "scale"),
+        "sampled": ("weights", "scale"),
         "observed": {"oracle": np.arange(SENTENCES)},
         "constants": {"canonical": np.ones(3), "prior_mean": np.ones(3), "mode": np.zeros(3)},
         "fixed": Weights({"UnknownWordPenalty0": 1.0}),
         "sentence_ids": np.arange(SENTENCES),
         "record": Record(sampler=SamplerRecord(name="imh", settings={"draws": DRAWS}), seed=1),
     }
-    return Draws(**{**parts, **changes})
+    return name_weights(**{**parts, **changes})

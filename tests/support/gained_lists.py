@@ -12,6 +12,7 @@ from bpa_ppl.diagnostics.ways.simple_ways import Way
 from bpa_ppl.gains.column import Column
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
+from bpa_ppl.posterior.weight_draws import name_weights
 from support import reference_model
 from support.records import with_record
 
@@ -46,11 +47,10 @@ def posterior(pool: bpa.NBest, seed: int = 0, draws: int = 100, **known: object)
     rng = np.random.default_rng(seed)
     weights = rng.normal([0.5, -0.3, 0.1], 0.3, size=(2, draws, 3))
     log_p = -np.abs(rng.normal(1.0, 0.3, size=(2, draws, len(pool))))
-    return bpa.Draws(
-        {"weights": weights},
+    return name_weights(
+        weights,
         NAMES,
         log_likelihood={"oracle": log_p},
-        sentence_sites=("oracle",),
         constants={"canonical": np.array([1.0, -1.0, 0.0])},
         sentence_ids=pool.sentence_ids,
         **{"record": JUDGED, **known},

@@ -11,6 +11,7 @@ import bpa_ppl as bpa
 from bpa_ppl.diagnostics.ways.simple_ways import Way
 from bpa_ppl.posterior.record import ObservedRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
+from bpa_ppl.posterior.weight_draws import name_weights
 
 NAMES = ("good", "fair", "noise")
 #: A simulated judge prefers larger values of these weights.
@@ -68,11 +69,10 @@ def posterior(pool: bpa.NBest, seed: int = 0) -> bpa.Draws:
                 members = entry["candidates"] if isinstance(entry, dict) else entry
                 single = name != "rankings" or isinstance(members[-1], list)
                 ids += [pool.sentence_ids[s]] * (1 if single else len(members) - 1)
-    return bpa.Draws(
-        {"weights": rng.normal([0.5, 0.3, 0.1], 0.5, size=(2, 100, 3))},
+    return name_weights(
+        rng.normal([0.5, 0.3, 0.1], 0.5, size=(2, 100, 3)),
         NAMES,
         log_likelihood={"oracle": -np.abs(rng.normal(1.0, 0.2, size=(2, 100, len(ids))))},
-        sentence_sites=("oracle",),
         constants={"canonical": np.zeros(3)},
         sentence_ids=np.array(ids),
         record=Record(observed=ObservedRecord(kind="preferences"), start="none"),

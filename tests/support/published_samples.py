@@ -10,8 +10,8 @@ import pytest
 
 from bpa_ppl import NBest, Prior, adapt, from_lists, write_posterior
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.samplers.sampler import SAMPLERS
 from support import reference_model
 from support.targets import NAMES, SENTENCES
@@ -52,17 +52,17 @@ def check_further_lists(sampler: str, folder: Path, *, tuned: bool = False) -> N
         return adapt(some, weights, sampler=chosen, likelihood="oracle", **options)
 
     write_posterior(adapted(0), folder / "first.nc")
-    first = read_draws(folder / "first.nc")
+    first = read_weight_draws(folder / "first.nc")
     with capture_notes() as notes:
         second = adapted(1, prior=Prior.of(first, unchecked=True))
-        third = as_draws(adapted(2, prior=Prior.of(second, unchecked=True), seed=5))
+        third = as_weight_draws(adapted(2, prior=Prior.of(second, unchecked=True), seed=5))
     assert not [note.message for note in notes if "Gaussian" in note.message]
-    whole = as_draws(adapted(0, 1, 2))
+    whole = as_weight_draws(adapted(0, 1, 2))
     np.testing.assert_array_equal(third.weights, whole.weights)
     for name in ("log_weight", "log_density"):
-        ours, expected = getattr(third, name), getattr(whole, name)
+        ours, expected = getattr(third.draws, name), getattr(whole.draws, name)
         np.testing.assert_allclose(ours - ours[0, 0], expected - expected[0, 0], atol=1e-9)
     np.testing.assert_allclose(third.importance, whole.importance, atol=1e-12)
     assert third.record.figures.earlier_lists == 2 * SENTENCES
     for name in ("prior_mean", "prior_variance"):
-        np.testing.assert_array_equal(third.constants[name], whole.constants[name])
+        np.testing.assert_array_equal(third.draws.constants[name], whole.draws.constants[name])

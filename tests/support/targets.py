@@ -75,7 +75,7 @@ class Target(NamedTuple):
         """Assert that the recorded log density is the log posterior, up to a constant."""
         centre = np.array(list(self.canonical.values()))
         log_prior = -0.5 * ((draws.weights - centre) ** 2).sum(axis=-1) / self.variance
-        constant = draws.log_density - draws.pointwise.sum(axis=-1) - log_prior
+        constant = draws.draws.log_density - draws.pointwise.sum(axis=-1) - log_prior
         np.testing.assert_allclose(constant, constant.mean(), atol=1e-4)
 
     def adapt(self, sampler: str, settings: dict[str, Any] | None = None, **options: Any) -> Any:

@@ -39,8 +39,8 @@ from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.lists.labels import find_positions, matches
 from bpa_ppl.lists.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
 from bpa_ppl.samplers.common_scale import estimate_evidence
 from bpa_ppl.samplers.laplace import Laplace
 
@@ -348,7 +348,7 @@ def judges(
     >>> [row.name for row in result.rows if row.sign > 0.95], result.unit
     (['gpt', 'tests'], 'accuracy')
     """
-    draws, prices = as_draws(posterior), dict(prices or {})
+    draws, prices = as_weight_draws(posterior), dict(prices or {})
     require(lists, NBest, "judges are valued on n-best lists (NBest)", "lists")
     if not unchecked:
         refuse_unconverged(draws)
@@ -369,14 +369,14 @@ def judges(
         if not len(refits.judged.lists):
             message = "all answers are ties, which show nothing about judges: add preferences"
             raise DataError(message, lists.origin, code="no-data")
-        sample = refits.full if draws.kind == "point" else draws
+        sample = refits.full if draws.draws.kind == "point" else draws
         unit = ACCURACY if refits.judged.pairs is not None else "headroom"
         curve = refits.learn_curve(lists, start, options)
         found = refits.plan_cascade(groups, prices) if cascade else None
         juries = refits.shrink_jury(groups, prices) if prices else ()
         remaining, further = refits.forecast(sample)
         rows, correlation, effective = *refits.make_rows(sample), refits.count_effective()
-    reliability = Reliability.of(draws)
+    reliability = Reliability.of(draws.record)
     promises = () if reliability is None else tuple(map(reliability.promise, _PROMISES))
     parts = rows, unit, curve, effective, correlation, remaining, further, juries, found
     return Judges(*parts, promises)
@@ -436,19 +436,20 @@ class _Refits:
         """Return the log evidence of the features that are kept."""
         return estimate_evidence(choose_coordinates(self.build_target(kept)))
 
-    def draw(self, kept: _Kept) -> Draws:
+    def draw(self, kept: _Kept) -> WeightDraws:
         """Return weighted draws of the posterior of the features that are kept."""
         target = self.build_target(kept)
         sampled, adaptation = draw(Laplace(draws=_DRAWS), target), require_adaptation(target)
         draws = make_draws(SamplerRun(target, sampled, adaptation=adaptation))
-        return replace(draws, values={**draws.values, WEIGHTS: draws.weights * kept})
+        values = {**draws.values, WEIGHTS: draws.values[WEIGHTS] * kept}
+        return WeightDraws(replace(draws, values=values))
 
     @cached_property
-    def full(self) -> Draws:
+    def full(self) -> WeightDraws:
         """The posterior of all features."""
         return self.draw(True)
 
-    def compute_gains(self, draws: Draws) -> Float64:
+    def compute_gains(self, draws: WeightDraws) -> Float64:
         """Return the gain of each list by leave-one-out, (lists,)."""
         return self.judged.gain_of(leave_out(draws, self.judged.lists).score())
 
@@ -491,13 +492,13 @@ class _Refits:
         return *curve, (len(ids), float(np.average(self.of_all, weights=judged.weight)))
 
     def make_rows(
-        self, sample: Draws
+        self, sample: WeightDraws
     ) -> tuple[tuple[JudgeRow, ...], tuple[tuple[float, ...], ...]]:
         """Return the rows of the table, and the correlations of the features within the lists."""
         names, lists = sample.features, require_adaptation(self.target).prepared.lists
         spread = lists.spread[find_positions(names, lists.feature_names)]
         # The weight of a constant feature is 0, not −0.
-        ends = (x * spread + 0.0 for x in (sample.mean, *sample.interval(0.95)))
+        ends = (x * spread + 0.0 for x in (sample.mean, *sample.marginal.interval(0.95)))
         positive = sample.importance @ (sample.flat > 0)
         columns = (x.tolist() for x in (*ends, np.maximum(positive, 1 - positive)))
         every = zip(names, *columns, ~np.eye(len(names), dtype=bool), strict=True)
@@ -522,7 +523,9 @@ class _Refits:
         table = np.column_stack(losses)
         return count_independent(table), *bound_independent(table), len(losses)
 
-    def forecast(self, sample: Draws) -> tuple[tuple[float, float, float], tuple[int | None, ...]]:
+    def forecast(
+        self, sample: WeightDraws
+    ) -> tuple[tuple[float, float, float], tuple[int | None, ...]]:
         """Return the gain that exact weights would win, and how many more lists would win 0.01."""
         judged, lists = self.judged, self.judged.lists
         chosen = np.random.default_rng(0).choice(len(sample.flat), _FEW, p=sample.importance)

@@ -50,7 +50,7 @@ from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.lists.nbest import NBest, demote_to_extras, score_differences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.weight_draws import WeightDraws
 from bpa_ppl.samplers.sampler import SAMPLERS
 from bpa_ppl.weights import Weights, initial_weights, match
 
@@ -228,7 +228,7 @@ def run_cell(
     if method.development:
         adaptation = join(_without_sources(drawn), _read_development(study, method.nbest_size))
     test, counts, weights = data.test, data.counts, data.weights
-    posterior: Draws | None = None
+    posterior: WeightDraws | None = None
     seconds: dict[str, float] = {}
     verdict, failed, seed = "", [], choose_seed(study, cell)
     if method.kind == SAMPLER:

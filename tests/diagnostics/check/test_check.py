@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +13,17 @@ import pytest
 from scipy import stats
 from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
-from support.records import with_record
+from support.records import with_parts, with_record
 
 from bpa_ppl import check, write_posterior
 from bpa_ppl.diagnostics.check.advice import find_advice
 from bpa_ppl.diagnostics.check.check import Report, check_and_record, read_report
 from bpa_ppl.diagnostics.check.convergence import Tails, _z_score, compare_chains
 from bpa_ppl.diagnostics.check.diagnostic import Run
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.record import Figures, Finding, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import TAILS
 from bpa_ppl.samplers.sampler import SAMPLERS
@@ -39,6 +38,7 @@ from bpa_ppl import from_lists
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.target import Target
+from bpa_ppl.posterior.weight_draws import name_weights
 
 NAMES = ("LM0", "TM0", "WP0")
 CHAINS, DRAWS = 4, 1000
@@ -132,7 +132,7 @@ def test_a_walk_of_wrong_steps_gets_advice(rate: float, change: str, sampler: st
     rates = RATES.copy()
     rates[3] = rate
     draws = external_posterior(good(), NAMES, acceptance_rate=rates)
-    walk = with_record(as_draws(draws), sampler=SamplerRecord(name=sampler, settings={}))
+    walk = with_record(as_weight_draws(draws), sampler=SamplerRecord(name=sampler, settings={}))
     finding = failed(walk)["acceptance"]
     assert finding.value == pytest.approx(rate)
     assert finding.where == "chain 3"
@@ -151,10 +151,10 @@ def test_the_sound_acceptance_is_that_of_the_sampler(
     rate: float, of_walk: bool, of_hamiltonian: bool, of_others: bool
 ) -> None:
     statistics = {"acceptance_rate": np.full((CHAINS, DRAWS), rate)}
-    draws = Draws({"weights": good()[..., :1]}, NAMES[:1], statistics=statistics)
+    draws = name_weights(good()[..., :1], NAMES[:1], statistics=statistics)
     diverging = {"diverging": np.zeros((CHAINS, DRAWS), bool)}
     walk = with_record(draws, sampler=SamplerRecord(name="rwm", settings={}))
-    hamiltonian = replace(draws, statistics=statistics | diverging)
+    hamiltonian = with_parts(draws, statistics=statistics | diverging)
     for sampled, sound in ((walk, of_walk), (hamiltonian, of_hamiltonian), (draws, of_others)):
         assert found(check(sampled), "acceptance").passed == sound
     assert check(walk, {"acceptance": (rate - 0.01, 1.0)})
@@ -166,14 +166,14 @@ def test_what_explains_other_findings_comes_first() -> None:
     """Divergences before the R-hat of chains that they keep apart; a density before both."""
     apart = good() + 1.5 * (np.arange(CHAINS) == 1)[:, None, None]
     statistics = {"diverging": np.arange(CHAINS * DRAWS).reshape(CHAINS, DRAWS) < 57}
-    draws = Draws({"weights": apart}, NAMES, statistics=statistics)
-    recorded, report = check_and_record(draws)
+    draws = name_weights(apart, NAMES, statistics=statistics)
+    recorded, report = check_and_record(draws.draws)
     assert [finding.name for finding in report.failures][:2] == ["divergences", "R-hat"]
     advice = [line for line in str(report).splitlines() if line.startswith("- ")]
     assert "57 divergent transitions" in advice[0]
     assert "the chains disagree" in advice[1]
     assert read_report(recorded) == report
-    broken = replace(draws, log_density=np.full((CHAINS, DRAWS), -np.inf))
+    broken = with_parts(draws, log_density=np.full((CHAINS, DRAWS), -np.inf))
     assert check(broken).failures[0].name == "log density"
 
 
@@ -211,7 +211,7 @@ def test_no_advice_repeats_the_settings_that_were_used(
             figures = Figures(chosen="nuts", chosen_settings=sampler.settings)
             sampler = SamplerRecord(name="auto", settings={"draws": 1000, "chains": CHAINS})
         record = Record(sampler=sampler, figures=figures)
-        draws = Draws({"weights": slow}, NAMES, statistics={"diverging": diverging}, record=record)
+        draws = name_weights(slow, NAMES, statistics={"diverging": diverging}, record=record)
         findings = {one.name: one.advice for one in check(draws).failures}
         assert advice in findings["divergences"]
         again = settings["target_accept"] is not None
@@ -231,7 +231,7 @@ def test_chains_at_different_modes_are_advised_about_modes() -> None:
 
 def without_lists(values: np.ndarray) -> Draws:
     """Draws of a vector x of a program without lists."""
-    return Draws({"weights": values[..., :0], "x": values}, (), sites=("x",))
+    return Draws({"x": values}, sampled=("x",))
 
 
 def test_a_variable_without_a_mean_passes_by_its_quantiles() -> None:
@@ -279,7 +279,7 @@ def test_the_required_effective_draws_do_not_depend_on_the_number_of_chains(
     shape: tuple[int, int],
 ) -> None:
     drawn = np.random.default_rng(4).normal(size=(*shape, 2))
-    report = check(Draws({"weights": drawn}, NAMES[:2]))
+    report = check(name_weights(drawn, NAMES[:2]))
     assert report, str(report)
     assert found(report, "bulk ESS").limit == "≥ 400"
 
@@ -291,7 +291,7 @@ def test_the_worst_cell_of_another_site_is_named() -> None:
     raw = np.random.default_rng(2).normal(size=(CHAINS, DRAWS, 2, 2))
     raw[2, :, 1, 0] += 1.0
     finding = failed(external_posterior(good(), NAMES, sites={"raw": raw}))["R-hat"]
-    assert "for raw[2]" in finding.advice
+    assert "for raw[1, 0]" in finding.advice
     broken = raw[..., 0, 0].copy()
     broken[1, 7] = np.inf
     findings = failed(external_posterior(good(), NAMES, sites={"scale": broken}))
@@ -312,23 +312,25 @@ def test_a_constant_fails_only_if_it_is_a_sampled_site() -> None:
     correlation = np.ones((CHAINS, DRAWS, 2, 2))
     correlation[..., 0, 1] = correlation[..., 1, 0] = ENERGY
     sites = {"total": np.full((CHAINS, DRAWS), 3.0), "correlation": correlation}
-    draws = as_draws(external_posterior(good(), NAMES, sites=sites))
+    draws = as_weight_draws(external_posterior(good(), NAMES, sites=sites))
     assert check(draws)
-    assert not check(replace(draws, sites=("weights", "total")))
+    assert not check(with_parts(draws, sampled=("weights", "total")))
 
 
 def test_functions_of_the_sampled_sites_are_not_looked_at_but_the_weights_are() -> None:
     other = {"raw": good()[..., 0], "sum": STUCK}
-    draws = replace(as_draws(external_posterior(good(), NAMES, sites=other)), sites=("raw",))
+    draws = with_parts(
+        as_weight_draws(external_posterior(good(), NAMES, sites=other)), sampled=("raw",)
+    )
     assert check(draws)
     stuck = np.repeat(STUCK[..., None], len(NAMES), axis=-1)
-    assert not check(replace(draws, values={**draws.values, "weights": stuck}))
+    assert not check(with_parts(draws, values={**draws.draws.values, "weights": stuck}))
 
 
 def test_a_chain_elsewhere_is_found_where_r_hat_accepts_it() -> None:
     draws = good(0.0)
     draws[2, :, 1] += 0.25
-    report = check(Draws({"weights": draws}, NAMES))
+    report = check(name_weights(draws, NAMES))
     assert found(report, "R-hat").passed
     assert [(finding.name, finding.where) for finding in report.failures] == [
         ("chain means (|z|)", "TM0")
@@ -346,11 +348,11 @@ def test_differences_of_chains_are_z_scores(correlation: float) -> None:
 def test_means_that_hardly_exist_are_found(degrees: float) -> None:
     draws = good()
     draws[..., 2] = np.random.default_rng(3).standard_t(degrees, size=(CHAINS, DRAWS))
-    finding = failed(Draws({"weights": draws}, NAMES))["tails (Pareto k̂)"]
+    finding = failed(name_weights(draws, NAMES))["tails (Pareto k̂)"]
     assert finding.where == "WP0"
     assert finding.value == pytest.approx(1 / degrees, abs=0.3)
     draws[..., 2] = np.random.default_rng(3).standard_t(4.0, size=(CHAINS, DRAWS))
-    assert check(Draws({"weights": draws}, NAMES))
+    assert check(name_weights(draws, NAMES))
 
 
 def test_heavy_tails_of_correlated_draws_are_found() -> None:
@@ -358,8 +360,8 @@ def test_heavy_tails_of_correlated_draws_are_found() -> None:
 
     def refused(degrees: float, seed: int) -> bool:
         visits = np.random.default_rng(seed).standard_t(degrees, size=(CHAINS, DRAWS, 1))
-        draws = Draws({"weights": np.repeat(visits, 5, axis=1)}, ("LM0",))
-        return not Tails().measure(Run(draws)).passed
+        draws = name_weights(np.repeat(visits, 5, axis=1), ("LM0",))
+        return not Tails().measure(Run(draws.draws)).passed
 
     assert sum(refused(1.0, seed) for seed in range(20)) >= 18
     assert not any(refused(3.0, seed) for seed in range(20))
@@ -369,35 +371,35 @@ def test_heavy_tails_of_correlated_draws_are_found() -> None:
 def test_a_chain_that_is_stuck_is_found(length: int) -> None:
     draws = good()
     draws[1, 300 : 300 + length] = draws[1, 300]
-    findings = failed(Draws({"weights": draws}, NAMES))
+    findings = failed(name_weights(draws, NAMES))
     assert findings["equal draws"].where == "chain 1"
     assert "raise warmup" in findings["equal draws"].advice
 
 
 def test_a_random_walk_that_moves_may_repeat_draws() -> None:
     values = np.repeat(good(0.0), 8, axis=1)
-    assert check(Draws({"weights": values}, NAMES))
+    assert check(name_weights(values, NAMES))
 
 
 def test_the_report_says_what_one_chain_cannot_show() -> None:
     sentence = "one chain: R-hat compares its halves"
-    assert sentence in str(check(Draws({"weights": good()[:1]}, NAMES)))
-    assert sentence not in str(check(Draws({"weights": good()}, NAMES)))
+    assert sentence in str(check(name_weights(good()[:1], NAMES)))
+    assert sentence not in str(check(name_weights(good(), NAMES)))
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
 def test_a_log_density_is_finite(value: float) -> None:
     density = np.zeros((CHAINS, DRAWS))
-    assert check(Draws({"weights": good()}, NAMES, log_density=density))
+    assert check(name_weights(good(), NAMES, log_density=density))
     density[3, 5] = value
-    finding = failed(Draws({"weights": good()}, NAMES, log_density=density))["log density"]
+    finding = failed(name_weights(good(), NAMES, log_density=density))["log density"]
     assert finding.value == 1
 
 
 def weighted(log_weight: np.ndarray, **figures: Any) -> Draws:
     draws = autoregressive(0.0, 1, len(log_weight), 3, seed=1)
     posterior = external_posterior(draws, NAMES, log_weight=log_weight[None])
-    return with_record(as_draws(posterior), figures=Figures(**figures))
+    return with_record(as_weight_draws(posterior), figures=Figures(**figures))
 
 
 def test_importance_weights_are_checked_by_their_effective_size_and_tail() -> None:
@@ -435,7 +437,7 @@ def test_weights_that_are_zero_but_for_a_few_are_refused() -> None:
 )
 def test_a_point_passes_if_its_search_converged(decrement: float | None, sound: bool) -> None:
     record = Record(figures=Figures(newton_decrement=decrement))
-    point = Draws({"weights": np.zeros((1, 1, 3))}, NAMES, kind="point", record=record)
+    point = name_weights(np.zeros((1, 1, 3)), NAMES, kind="point", record=record)
     report = check(point)
     assert [finding.name for finding in report.findings] == ["Newton decrement"]
     assert bool(report) == sound
@@ -480,17 +482,20 @@ def poor(sampler: str, chosen: str | None = None) -> Iterator[Report]:
     values = autoregressive(0.99, CHAINS, SHORT, 1, seed=1)
     values[2] += 3.0
     values[:, SHORT // 2 :] += 2.0
-    draws = Draws({"weights": values}, NAMES[:1], record=record)
+    draws = name_weights(values, NAMES[:1], record=record)
     if "nuts" in (sampler, chosen):
         energy = np.cumsum(np.random.default_rng(1).normal(size=(CHAINS, SHORT)), axis=1)
-        draws = replace(draws, statistics={**OF_NUTS, "energy": energy})
+        draws = with_parts(draws, statistics={**OF_NUTS, "energy": energy})
     for rate in (0.001, 0.999):
         rates = np.full((CHAINS, SHORT), rate)
         # With low energies, too, advice names no settings.
-        for statistics in (draws.statistics, {k: x for k, x in OF_NUTS.items() if chosen is None}):
-            yield check(replace(draws, statistics={**statistics, "acceptance_rate": rates}))
+        for statistics in (
+            draws.draws.statistics,
+            {k: x for k, x in OF_NUTS.items() if chosen is None},
+        ):
+            yield check(with_parts(draws, statistics={**statistics, "acceptance_rate": rates}))
     weights = 15 * np.random.default_rng(3).normal(size=(CHAINS, SHORT))
-    yield check(replace(draws, kind="weighted", log_weight=weights))
+    yield check(with_parts(draws, kind="weighted", log_weight=weights))
 
 
 @pytest.mark.parametrize(
@@ -516,7 +521,7 @@ def test_every_advice_can_be_followed(sampler: str, chosen: str | None) -> None:
 
 def test_other_programs_are_advised_in_words() -> None:
     values = autoregressive(0.99, CHAINS, SHORT, len(NAMES), seed=1)
-    for finding in check(Draws({"weights": values}, NAMES)).failures:
+    for finding in check(name_weights(values, NAMES)).failures:
         assert "=" not in finding.advice
         assert "draw" in finding.advice
 
@@ -526,8 +531,8 @@ def test_the_missing_effective_draws_are_advised(size: float, factor: float | No
     """Of 400 effective draws; too many to draw are another sampler's task."""
     sampler = SamplerRecord(name="rwm", settings={"draws": 1000, "warmup": 50})
     record = Record(sampler=sampler)
-    draws = Draws({"weights": np.zeros((CHAINS, DRAWS, 1))}, ("LM0",), record=record)
-    advice = find_advice(draws).more_draws(400 / size)
+    draws = name_weights(np.zeros((CHAINS, DRAWS, 1)), ("LM0",), record=record)
+    advice = find_advice(draws.draws).more_draws(400 / size)
     numbers = [int(number) for number in re.findall(r"draws=(\d+)", advice)]
     assert "nuts" in advice
     if factor is None:
@@ -539,7 +544,7 @@ def test_the_missing_effective_draws_are_advised(size: float, factor: float | No
 
 def test_one_long_chain_passes() -> None:
     values = autoregressive(0.5, 1, 4000, len(NAMES), seed=2)
-    report = check(Draws({"weights": values}, NAMES))
+    report = check(name_weights(values, NAMES))
     assert report, str(report)
 
 
@@ -547,7 +552,7 @@ def test_one_long_chain_passes() -> None:
 def test_parts_of_one_chain_that_disagree_are_found(shift: np.ndarray) -> None:
     values = autoregressive(0.2, 1, DRAWS, len(NAMES), seed=1)
     values[..., 1] += 2 * shift
-    finding = failed(Draws({"weights": values}, NAMES))["R-hat"]
+    finding = failed(name_weights(values, NAMES))["R-hat"]
     assert finding.where == "TM0"
     assert "parts of the chain" in finding.advice
 
@@ -559,17 +564,17 @@ def test_copied_chains_are_found(copied: slice, tmp_path: Path) -> None:
     first, last = values.copy(), values.copy()
     length = len(range(DRAWS)[copied])
     last[3, :length] = values[1, copied]  # shifted, if a burn-in is cut
-    assert check(Draws({"weights": first}, NAMES))
-    finding = failed(Draws({"weights": last}, NAMES))["copied chains"]
+    assert check(name_weights(first, NAMES))
+    finding = failed(name_weights(last, NAMES))["copied chains"]
     assert (finding.value, finding.where) == (1, "chain 3")
-    write_posterior(Draws({"weights": first[:2]}, NAMES), tmp_path / "run.nc")
-    twice = np.concatenate([read_draws(tmp_path / "run.nc").weights] * 2)
-    assert failed(Draws({"weights": twice}, NAMES))["copied chains"].value == 2
+    write_posterior(name_weights(first[:2], NAMES), tmp_path / "run.nc")
+    twice = np.concatenate([read_weight_draws(tmp_path / "run.nc").weights] * 2)
+    assert failed(name_weights(twice, NAMES))["copied chains"].value == 2
 
 
 def test_chains_that_repeat_their_draws_are_found() -> None:
     values = np.tile(good()[:, : DRAWS // 2], (1, 2, 1))
-    finding = failed(Draws({"weights": values}, NAMES))["copied chains"]
+    finding = failed(name_weights(values, NAMES))["copied chains"]
     assert finding.value == CHAINS
     assert "returns to its earlier draws" in finding.advice
 
@@ -577,9 +582,9 @@ def test_chains_that_repeat_their_draws_are_found() -> None:
 def test_chains_that_rest_at_one_start_are_no_copies() -> None:
     values = good()
     values[:, :3] = 7.0
-    assert "copied chains" not in failed(Draws({"weights": values}, NAMES))
+    assert "copied chains" not in failed(name_weights(values, NAMES))
     stuck = np.ones((CHAINS, DRAWS, 3))
-    assert "copied chains" not in failed(Draws({"weights": stuck}, NAMES))
+    assert "copied chains" not in failed(name_weights(stuck, NAMES))
 
 
 def walkers(chains: int, time: float, effective: float, seed: int) -> np.ndarray:
@@ -616,7 +621,7 @@ def test_a_chain_that_is_apart_is_found_among_many(chains: int) -> None:
     for seed in range(40):
         values = walkers(chains, 5, 500 * chains, seed)
         values[1] += 0.3
-        seen += "chain means (|z|)" in failed(Draws({"weights": values}, NAMES[:2]))
+        seen += "chain means (|z|)" in failed(name_weights(values, NAMES[:2]))
     assert seen >= 30
 
 
@@ -711,8 +716,8 @@ def test_a_longer_warmup_is_advised_only_where_it_helps() -> None:
     cases = (("rwm", burn_in, True), ("rwm", apart, False), ("imh", burn_in, False))
     for sampler, values, expected in cases:
         record = Record(sampler=SamplerRecord(name=sampler, settings=settings))
-        draws = Draws({"weights": values}, NAMES[:1], record=record)
+        draws = name_weights(values, NAMES[:1], record=record)
         advice = failed(draws)["R-hat"].advice
         assert ("warmup" in advice) == expected, advice
     walk = with_record(draws, sampler=SamplerRecord(name="rwm", settings=settings))
-    assert find_advice(walk).agreement(3.0, settled=True) == "raise warmup (rwm:warmup=1100)"
+    assert find_advice(walk.draws).agreement(3.0, settled=True) == "raise warmup (rwm:warmup=1100)"

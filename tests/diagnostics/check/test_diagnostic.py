@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.external_posterior import autoregressive
 from support.raising import raises
-from support.records import with_record
+from support.records import with_parts, with_record
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, UsageError, check
@@ -29,6 +29,7 @@ from bpa_ppl.posterior.record import (
     Record,
     SamplerRecord,
 )
+from bpa_ppl.posterior.weight_draws import name_weights
 
 NAMES = ("LM0", "TM0")
 CHAINS, DRAWS = 4, 1000
@@ -42,12 +43,12 @@ def chains(change: Any = None, **parts: Any) -> Draws:
     values = GOOD.copy()
     if change is not None:
         change(values)
-    return Draws({"weights": values}, NAMES, **parts)
+    return name_weights(values, NAMES, **parts)
 
 
 def point(decrement: float) -> Draws:
     record = Record(figures=Figures(newton_decrement=decrement))
-    return Draws({"weights": np.zeros((1, 1, 2))}, NAMES, kind="point", record=record)
+    return name_weights(np.zeros((1, 1, 2)), NAMES, kind="point", record=record)
 
 
 def compared_with_prior(p_value: float) -> Draws:
@@ -82,13 +83,13 @@ def widen(values: np.ndarray) -> None:
     values[..., 1] = np.random.default_rng(3).standard_cauchy(size=(CHAINS, DRAWS))
 
 
-FEW = Draws({"weights": GOOD[:, :40]}, NAMES)
+FEW = name_weights(GOOD[:, :40], NAMES)
 APART = shifted(slice(2, 3), slice(None), 2.0)
 WALK = {"acceptance_rate": np.full((CHAINS, DRAWS), 0.05)}
 DIVERGED = {"diverging": np.ones((CHAINS, DRAWS), bool)}
 #: name of a diagnostic -> draws that fail it, and draws that do not.
 CASES: dict[str, tuple[Draws, Draws]] = {
-    "draws-per-chain": (Draws({"weights": GOOD[:, :3]}, NAMES), chains()),
+    "draws-per-chain": (name_weights(GOOD[:, :3], NAMES), chains()),
     "not-finite": (shifted(slice(1, 2), slice(7, 8), np.nan), chains()),
     "constant": (chains(make_constant), chains()),
     "copied-chains": (chains(copy), chains()),
@@ -109,7 +110,7 @@ CASES: dict[str, tuple[Draws, Draws]] = {
     "r-hat": (APART, chains()),
     "bulk-ess": (FEW, chains()),
     "tail-ess": (FEW, chains()),
-    "mcse": (Draws({"weights": GOOD[:, :10]}, NAMES), chains()),
+    "mcse": (name_weights(GOOD[:, :10], NAMES), chains()),
     "chain-means": (APART, chains()),
     "tails": (chains(widen), chains()),
     "equal-draws": (chains(repeat), chains()),
@@ -122,7 +123,7 @@ CASES: dict[str, tuple[Draws, Draws]] = {
 
 def measured(name: str, draws: Draws, **settings: Any) -> Finding | None:
     diagnostic = DIAGNOSTICS.resolve(name, settings)
-    run = Run(draws, [kind() for _, kind in DIAGNOSTICS.load()])
+    run = Run(draws.draws, [kind() for _, kind in DIAGNOSTICS.load()])
     return diagnostic.measure(run) if diagnostic.applies(run) else None
 
 
@@ -156,7 +157,10 @@ def test_a_limit_replaces_one_default(limits: dict[str, float]) -> None:
 def test_the_advice_depends_on_the_limits() -> None:
     """All diagnostics call for a number of draws together."""
     record = Record(sampler=SamplerRecord(name="rwm", settings={"draws": 40}))
-    reports = [check(replace(FEW, record=record), {"tail-ess": least}) for least in (400, 2000)]
+    reports = [
+        check(with_record(FEW, sampler=record.sampler), {"tail-ess": least})
+        for least in (400, 2000)
+    ]
     advice = [f.advice for report in reports for f in report.findings if f.name == "bulk ESS"]
     assert advice[0] != advice[1]
 
@@ -200,7 +204,7 @@ STEPS = chains(statistics={"n_steps": np.full((CHAINS, DRAWS), 31)})
 def test_a_diagnostic_from_outside_is_in_table_verdict_and_exit_code(
     registries: list[Registry], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recorded, report = check_and_record(STEPS)
+    recorded, report = check_and_record(STEPS.draws)
     assert report
     bpa.write_posterior(recorded, tmp_path / "posterior.nc")
     run_command(["check", str(tmp_path / "posterior.nc")])
@@ -219,7 +223,7 @@ def test_a_diagnostic_from_outside_is_in_table_verdict_and_exit_code(
     assert "steps" in capsys.readouterr().out
     with raises(NotConverged, parameter="unchecked"):
         bpa.point_weights(recorded)
-    again = check_and_record(STEPS)[0]
+    again = check_and_record(STEPS.draws)[0]
     assert read_report(again) == report
 
 
@@ -239,7 +243,7 @@ def test_another_version_of_a_package_makes_a_recorded_verdict_stale(
 ) -> None:
     install_package("theirs", MODULE, "[bpa_ppl.diagnostics]\ntheirs = theirs:Theirs\n")
     assert (DIAGNOSTICS.version_of("theirs"), DIAGNOSTICS.version_of("r-hat")) == ("1.0", "")
-    recorded, report = check_and_record(chains())
+    recorded, report = check_and_record(chains().draws)
     assert report.findings[-1].name == "theirs"
     assert read_report(recorded) == report
     monkeypatch.setattr(Registry, "version_of", lambda *_: "1.1")
@@ -264,8 +268,8 @@ def test_a_stored_diagnostic_sees_what_the_checksum_covers(
     Evidence.figures, Evidence.stored = figures, stored
     DIAGNOSTICS.register("evidence", Evidence)
     density = np.zeros((CHAINS, DRAWS))
-    draws = with_record(replace(STEPS, log_density=density), figures=Figures(log_evidence=-3.0))
-    recorded = check_and_record(draws)[0]
+    draws = with_record(with_parts(STEPS, log_density=density), figures=Figures(log_evidence=-3.0))
+    recorded = check_and_record(draws.draws)[0]
     assert seen == [-3.0 if figures or not stored else None]
     changed = with_record(recorded, figures=Figures(log_evidence=-4.0))
     assert (read_report(changed) is None) == stale

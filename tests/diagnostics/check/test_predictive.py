@@ -11,16 +11,18 @@ from scipy.stats import kstest, norm
 from support import reference_model
 from support.html_outline import Outline
 from support.raising import raises
+from support.records import with_parts
 from support.targets import SENTENCES, balanced, integrated
 
-from bpa_ppl import DataError, Draws, Isotropic, NBest, adapt, from_lists
+from bpa_ppl import DataError, Isotropic, NBest, adapt, from_lists
 from bpa_ppl.diagnostics.check.predictive_checks import with_predictions
 from bpa_ppl.diagnostics.pages.raters import Raters
 from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData, arviz_version, import_arviz
 from bpa_ppl.posterior.draws import importance_weights
 from bpa_ppl.posterior.record import Agreement, Record
+from bpa_ppl.posterior.weight_draws import name_weights
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])
@@ -42,11 +44,10 @@ def test_a_sentence_is_predicted_without_itself() -> None:
     table = np.array([[likelihood(pool, [0], w) for w in weights[0]]])
     share = np.exp(table[0, :, 0])
     chosen = np.random.default_rng(1).choice(400, 4000, p=share / share.sum())
-    draws = Draws(
-        {"weights": weights[:, chosen]},
+    draws = name_weights(
+        weights[:, chosen],
         NAMES,
         log_likelihood={"oracle": table[:, chosen]},
-        sentence_sites=("oracle",),
         observed={"oracle": np.array([0])},
     )
     p = leave_out(draws, pool).score(by_mean=False)
@@ -96,11 +97,10 @@ def predicting() -> InferenceData:
     grid, p = exact(VARIANCE)
     drawn = np.random.default_rng(3).choice(grid, size=(4, 4000), p=p)
     log_likelihood = log_expit(-drawn[..., None] * differences())
-    draws = Draws(
-        {"weights": drawn[..., None]},
+    draws = name_weights(
+        drawn[..., None],
         ("LM0",),
         log_likelihood={"oracle": log_likelihood.astype(np.float32)},
-        sentence_sites=("oracle",),
         observed={"oracle": np.zeros(SENTENCES, np.int64)},
     )
     return with_predictions(draws, balanced().pool, seed=1)
@@ -132,38 +132,40 @@ def planted(count: int, seed: int) -> tuple[NBest, np.ndarray]:
 
 def test_predictive_draws_agree_with_plain_loops() -> None:
     pool, oracle = planted(5, seed=2)
-    draws = Draws({"weights": np.ones((2, 2000, 2))}, NAMES, observed={"oracle": oracle})
-    data = as_draws(with_predictions(draws, pool))
-    drawn = np.floor(data.predictive["oracle"]).astype(int).reshape(-1, 5)
+    draws = name_weights(np.ones((2, 2000, 2)), NAMES, observed={"oracle": oracle})
+    data = as_weight_draws(with_predictions(draws, pool))
+    drawn = np.floor(data.draws.predictive["oracle"]).astype(int).reshape(-1, 5)
     for s, p in enumerate(reference_model.predictive(pool, np.ones((1, 2)))):
         share = np.bincount(drawn[:, s], minlength=4) / 4000
         assert np.all(np.abs(share - p) < 5 * np.sqrt(p * (1 - p) / 4000))
-    assert np.floor(data.observed["oracle"]).tolist() == oracle.tolist()
-    again = as_draws(with_predictions(draws, pool))
-    assert np.array_equal(again.predictive["oracle"], data.predictive["oracle"])
+    assert np.floor(data.draws.observed["oracle"]).tolist() == oracle.tolist()
+    again = as_weight_draws(with_predictions(draws, pool))
+    assert np.array_equal(again.draws.predictive["oracle"], data.draws.predictive["oracle"])
 
 
 def test_weighted_draws_are_resampled_first() -> None:
     pool, oracle = planted(1, seed=2)
     both = np.array([[[0.0, 0.0], [9.0, 9.0]]])
-    draws = Draws(
-        {"weights": np.repeat(both, 500, axis=1)},
+    draws = name_weights(
+        np.repeat(both, 500, axis=1),
         NAMES,
         kind="weighted",
         log_weight=np.repeat([[0.0, -50.0]], 500, axis=1),
         observed={"oracle": oracle},
     )
-    found = as_draws(with_predictions(draws, pool))
-    assert found.kind == "chains"
+    found = as_weight_draws(with_predictions(draws, pool))
+    assert found.draws.kind == "chains"
     assert np.all(found.weights == 0)
 
 
 def test_lists_of_others_are_refused() -> None:
     pool, oracle = planted(3, seed=2)
-    draws = Draws({"weights": np.ones((2, 10, 2))}, NAMES, observed={"oracle": oracle})
+    draws = name_weights(np.ones((2, 10, 2)), NAMES, observed={"oracle": oracle})
     with raises(DataError, "mismatch"):
         with_predictions(draws, pool.select([0, 1]))
-    recorded = replace(draws, sentence_ids=np.arange(3), record=Record(data={"texts": "adapt"}))
+    recorded = with_parts(
+        draws, coords={"sentence": np.arange(3)}, record=Record(data={"texts": "adapt"})
+    )
     with_predictions(recorded, pool)
     for lists in (pool[::-1], replace(pool, sentence_ids=pool.sentence_ids + 1)):
         with raises(DataError, "mismatch"):

@@ -79,7 +79,7 @@ def test_the_level_is_as_stated(size: int, error: float, correlation: float) -> 
         x = variance * y / error**2 + np.sqrt(variance) * drawn
         log_likelihood = -(((y - prior[0]) / error) ** 2).sum(axis=-1) / 2
         values, of_prior = ({"x": of} for of in (x, prior))
-        draws = Draws(values, (), sites=("x",), prior=of_prior)
+        draws = Draws(values, sampled=("x",), prior=of_prior)
         if compared := compare_with_prior(draws, log_likelihood):
             p_values.append(compared.p_value)
     assert len(p_values) >= 100

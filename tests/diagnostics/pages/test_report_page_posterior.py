@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,17 +16,18 @@ from support import reference_model
 from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
 from support.raising import raises
+from support.records import with_parts
 from xarray import DataArray
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt, from_lists
 from bpa_ppl.diagnostics.check.check import check
 from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_draws, as_weight_draws
 from bpa_ppl.posterior.arviz_functions import import_arviz, to_arviz_data
-from bpa_ppl.posterior.draws import standardise
 from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import TAILS
+from bpa_ppl.posterior.weight_draws import standardise
 from bpa_ppl.weights import StartingWeights
 
 if TYPE_CHECKING:
@@ -107,9 +107,11 @@ def test_figures_beside_each_other_have_the_same_height(page_of_chains: Outline)
 
 
 def test_why_a_sampler_was_chosen_is_in_the_record_alone(lists: NBest) -> None:
-    draws = replace(as_draws(external()), record=Record(sampler=SamplerRecord(name="auto")))
+    draws = with_parts(
+        as_weight_draws(external()), record=Record(sampler=SamplerRecord(name="auto"))
+    )
     figures = Figures(chosen="imh", chosen_because="Pareto k̂ 0.1 ≤ 0.5")
-    draws = replace(draws, record=structs.replace(draws.record, figures=figures))
+    draws = with_parts(draws, record=structs.replace(draws.record, figures=figures))
     outline = Outline(posterior_page(draws))
     (verdict,) = (text for text in outline.texts if "onverged: " in text)
     assert "auto: imh, 4 chains" in verdict
@@ -203,7 +205,6 @@ def test_weighted_samples_have_weighted_numbers_and_no_chains(lists: NBest, samp
     resampled = resampled * lists.spread[:3]
     draws = standardise(as_draws(posterior))
     np.testing.assert_allclose(draws.deviation, resampled.std(axis=0), rtol=0.02)
-    np.testing.assert_allclose(draws.correlation, np.corrcoef(resampled.T), atol=0.02)
     shown, intervals = outline.column(0, "mean"), outline.column(0, "95% interval")
     for i, name in enumerate(NAMES):
         error = 5 * resampled[:, i].std() / np.sqrt(len(resampled)) + 6e-4
@@ -236,7 +237,7 @@ def test_a_foreign_posterior_with_an_attribute_alone() -> None:
     ("shape", "names"),
     [
         ((4, 100), ["weights"]),
-        ((4, 100, 2, 2), [f"weights[{k}]" for k in range(4)]),
+        ((4, 100, 2, 2), [f"weights[{j}, {k}]" for j in range(2) for k in range(2)]),
         ((1, 100, 1), ["weights"]),
         ((2, 3, 2), ["weights[0]", "weights[1]"]),
     ],

@@ -21,21 +21,23 @@ from bpa_ppl.diagnostics.pages.traces import (
     plot_trace,
     write_traces,
 )
+from bpa_ppl.posterior.draws import name_array
 from bpa_ppl.posterior.record import FeatureScale, Record
+from bpa_ppl.posterior.weight_draws import WeightDraws, name_weights
 
 NAMES = ("LM0", "TM0")
 
 
-def chains(**parts: Any) -> Draws:
+def chains(**parts: Any) -> WeightDraws:
     values = np.random.default_rng(0).normal(size=(4, 200, 2))
-    return Draws({"weights": values}, NAMES, warmup={"weights": values[:, :30] + 5.0}, **parts)
+    return name_weights(values, NAMES, warmup={"weights": values[:, :30] + 5.0}, **parts)
 
 
 def test_traces_show_the_warm_up_before_the_draws() -> None:
-    draws = chains()
+    draws = chains().draws
     _, traces, _ = draw_traces(draws, ["TM0"]).axes
     kept, warmup = traces.lines[:4], traces.lines[4:]
-    for lines, values, start in ((kept, draws.weights, 0), (warmup, draws.warmup["weights"], -30)):
+    for lines, values, start in ((kept, draws.array, 0), (warmup, draws.warmup["weights"], -30)):
         assert same_color([line.get_color() for line in lines], ["C0", "C1", "C2", "C3"])
         for chain, line in zip(values[..., 1], lines, strict=True):
             np.testing.assert_array_equal(line.get_ydata(), chain)
@@ -51,7 +53,7 @@ def test_the_figure_has_values_labels_and_what_is_left_out() -> None:
     sites["theta"] = 2 * sites["z"]
     coords = {"school": ("Choate", "Deerfield", "Hotchkiss")}
     dims = {"z": ("school",), "theta": ("school",)}
-    draws = Draws(sites, (), sites=("z",), dims=dims, coords=coords)
+    draws = Draws(sites, sampled=("z",), dims=dims, coords=coords)
     figure = plot_trace(draws, top=2)
     figure.draw_without_rendering()
     titles = [axes.get_title("left") for axes in figure.axes[1::3]]
@@ -67,7 +69,7 @@ def test_the_figure_has_values_labels_and_what_is_left_out() -> None:
 
 def test_many_components_are_drawn() -> None:
     values, names = np.random.default_rng(0).normal(size=(2, 20, 21)), [f"f{k}" for k in range(21)]
-    figure = draw_traces(Draws({"weights": values}, tuple(names)), names)
+    figure = draw_traces(name_array(values, names), names)
     assert [axes.get_title("left") for axes in figure.axes[1::3]] == names
     assert all(axes.lines for axes in figure.axes)
 
@@ -81,9 +83,9 @@ def test_odd_draws_of_any_shape_are_drawn(
 ) -> None:
     values = np.ones((*shape, 1))
     values[0, 1] = odd
-    sites = {"weights": np.ones((*shape, 1)), "tau": values[..., 0]}
-    draws = Draws(sites, ("LM0",), sites=("weights", "tau"))
-    figure = draw_traces(draws, ["LM0", "tau"])
+    others = {"tau": values[..., 0]}
+    weights = name_weights(np.ones((*shape, 1)), ("LM0",), values=others)
+    figure = draw_traces(weights.draws, ["LM0", "tau"])
     write_figure(figure, tmp_path / "traces.png")
     np.testing.assert_array_equal(figure.axes[4].lines[0].get_ydata(), values[0, :, 0])
 
@@ -93,7 +95,7 @@ def test_ranks_of_a_chain_that_is_higher_are_far_from_uniform() -> None:
 
     def heights(values: Float64) -> Float64:
         """Return the ranks of every chain, in units of the height of the axes."""
-        axes = draw_traces(Draws({"weights": values}, ("LM0",)), ["LM0"]).axes[2]
+        axes = draw_traces(name_array(values, ("LM0",)), ["LM0"]).axes[2]
         to_axes = axes.transData + axes.transAxes.inverted()
         return np.array([to_axes.transform(line.get_xydata())[:, 1] for line in axes.lines[:4]])
 
@@ -111,11 +113,11 @@ def test_weights_are_drawn_per_standard_deviation(
         "bpa_ppl.diagnostics.pages.traces.draw_traces",
         lambda *arguments: drawn.append(arguments) or draw_traces(*arguments),
     )
-    draws = chains(record=Record(feature_scales=scales))
+    draws = chains(record=Record(feature_scales=scales)).draws
     write_traces(draws, tmp_path / "t.png", ["LM0"])
     ((scaled, names, _),) = drawn
     assert names == ["LM0"]
-    np.testing.assert_allclose(scaled.weights, draws.weights * [3.0, 0.1])
+    np.testing.assert_allclose(scaled.array, draws.array * [3.0, 0.1])
     np.testing.assert_allclose(scaled.warmup["weights"], draws.warmup["weights"] * [3.0, 0.1])
 
 
@@ -123,7 +125,7 @@ def test_those_that_mix_worst_are_drawn() -> None:
     values = np.concatenate(
         [autoregressive(correlation, 4, 300, 1, seed=1) for correlation in (0.1, 0.95, 0.5)], axis=2
     )
-    draws = Draws({"weights": values}, ("a", "b", "c"))
+    draws = name_array(values, ("a", "b", "c"))
     assert find_worst_mixing(draws, 1) == ["b"]
     assert find_worst_mixing(draws, 2) == ["b", "c"]
     assert find_worst_mixing(draws, 9) == ["a", "b", "c"]
@@ -152,9 +154,9 @@ def test_what_has_no_traces_is_refused(tmp_path: Path) -> None:
         write_traces(chains(), path, ["LM0", "lm"])
     with raises(UsageError, "unknown-format", parameter="output"):
         write_traces(chains(), tmp_path / "traces.txt")
-    values, weight = {"weights": np.zeros((1, 5, 2))}, np.zeros((1, 5))
-    weighted = Draws(values, NAMES, log_weight=weight, kind="weighted")
-    for draws in (weighted, Draws({"weights": np.zeros((1, 1, 2))}, NAMES, kind="point")):
+    values, weight = np.zeros((1, 5, 2)), np.zeros((1, 5))
+    weighted = name_weights(values, NAMES, log_weight=weight, kind="weighted")
+    for draws in (weighted, name_weights(np.zeros((1, 1, 2)), NAMES, kind="point")):
         with raises(DataError, "no-data"):
             write_traces(draws, path)
     assert not list(tmp_path.iterdir())

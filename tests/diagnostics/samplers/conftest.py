@@ -9,11 +9,12 @@ from support.compared_draws import NAMES, few_splits, tied
 from support.external_posterior import autoregressive
 
 from bpa_ppl import Draws
+from bpa_ppl.posterior.draws import name_array
 
 
 @pytest.fixture(scope="module")
 def reference() -> list[Draws]:
-    return [Draws({"weights": tied(autoregressive(0.2, 4, 1500, 3, seed=999))}, NAMES)]
+    return [name_array(tied(autoregressive(0.2, 4, 1500, 3, seed=999)), NAMES)]
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ from bpa_ppl.diagnostics.samplers.comparison import (
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
 from bpa_ppl.diagnostics.samplers.joint_test import Distance
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
+from bpa_ppl.posterior.draws import name_array
 
 
 def shuffled(draws: np.ndarray) -> np.ndarray:
@@ -148,7 +149,7 @@ def test_the_same_draws_given_twice_are_refused(reference: list[Draws]) -> None:
     copied = runs(lambda x: x[[0, 1, 2, 0]], count=1)
     with raises(DataError, "duplicate", match="chain 0 of run 0 and chain 3 of run 0"):
         compare({"copied": copied}, reference)
-    nearly = [Draws({"weights": run.weights + 1e-12}, NAMES) for run in reference]
+    nearly = [name_array(run.array + 1e-12, NAMES) for run in reference]
     with raises(DataError, "duplicate", match="itself has"):
         compare({"itself": nearly}, reference)
 
@@ -157,16 +158,16 @@ def test_the_same_draws_given_twice_are_refused(reference: list[Draws]) -> None:
 def test_weights_are_matched_by_name(reference: list[Draws]) -> None:
     order = [2, 0, 1]
     names = tuple(NAMES[i] for i in order)
-    values = (run.weights[..., order] for run in runs())
-    assert compare({"turned": [Draws({"weights": x}, names) for x in values]}, reference)
-    other = [Draws({"weights": autoregressive(0.0, 4, 500, 3, seed=1)}, ("LM0", "TM0", "XX"))]
+    values = (run.array[..., order] for run in runs())
+    assert compare({"turned": [name_array(x, names) for x in values]}, reference)
+    other = [name_array(autoregressive(0.0, 4, 500, 3, seed=1), ("LM0", "TM0", "XX"))]
     with raises(DataError, "mismatch", match="WP0, XX;"):
         compare({"other": other}, reference)
 
 
 @pytest.mark.usefixtures("without_joint_test")
 def test_runs_that_cannot_be_compared_are_refused(reference: list[Draws]) -> None:
-    short = Draws({"weights": autoregressive(0.3, 4, 50, 3, seed=77)}, NAMES)
+    short = name_array(autoregressive(0.3, 4, 50, 3, seed=77), NAMES)
     found = compare({"right": runs()}, short)["right"]
     assert found.verdict == NOT_CONVERGED
     assert "the reference has 98 effective draws" in found.reason
@@ -184,14 +185,14 @@ def test_longer_runs_are_thinned() -> None:
     together = concatenate_runs([short, long])
     length = short.shape[1]
     assert together.shape == (short.shape[0] + long.shape[0], length)
-    np.testing.assert_array_equal(together.weights[-1], long.weights[-1, :: 2000 // length])
+    np.testing.assert_array_equal(together.array[-1], long.array[-1, :: 2000 // length])
 
 
 @pytest.mark.usefixtures("without_joint_test")
 def test_weighted_draws_are_compared_by_their_weights(reference: list[Draws]) -> None:
     weighted = importance_sample(8, 20_000)
     unweighted = replace(weighted, kind="chains", log_weight=None)
-    unweighted = replace(unweighted, values={"weights": unweighted.weights.reshape(4, -1, 3)})
+    unweighted = replace(unweighted, values={"values": unweighted.array.reshape(4, -1, 3)})
     found = compare({"weighted": [weighted], "unweighted": [unweighted]}, reference)
     assert found["weighted"].verdict == AGREES
     assert found["unweighted"].verdict == DIFFERS

@@ -9,6 +9,7 @@ from support.external_posterior import autoregressive
 from bpa_ppl import Draws
 from bpa_ppl.diagnostics.pages.figures import Layer
 from bpa_ppl.diagnostics.samplers.pictures import compute_ecdf_differences, compute_ranks
+from bpa_ppl.posterior.draws import name_array
 
 
 def inside(layers: list[Layer]) -> bool:
@@ -22,7 +23,7 @@ def test_the_band_of_the_ecdf_holds_its_level() -> None:
 
     def draws(seed: int, shift: float = 0.0) -> Draws:
         values = autoregressive(0.0, 2, 150, 1, seed)
-        return Draws({"weights": np.exp(values + shift)}, ("x",))
+        return name_array(np.exp(values + shift), ("x",))
 
     left = sum(
         not inside(compute_ecdf_differences({"a": draws(seed)}, draws(1000 + seed), seed)[0])
@@ -38,7 +39,7 @@ def test_the_band_of_ranks_holds_its_level() -> None:
 
     def draws(seed: int, shift: float = 0.0, scale: float = 1.0) -> Draws:
         values = autoregressive(0.6, 4, 500, 1, seed)
-        return Draws({"weights": np.exp(scale * values + shift)}, ("x",))
+        return name_array(np.exp(scale * values + shift), ("x",))
 
     def leaves(ours: Draws, theirs: Draws, seed: int = 0) -> bool:
         ((band, curve),) = compute_ranks(ours, theirs, [0], seed)

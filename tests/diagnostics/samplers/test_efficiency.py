@@ -14,7 +14,7 @@ from scipy.stats import t as student
 from support.external_posterior import autoregressive, external_posterior
 from support.raising import raises
 
-from bpa_ppl import DataError, Draws
+from bpa_ppl import DataError
 from bpa_ppl.diagnostics.samplers.comparison import compare
 from bpa_ppl.diagnostics.samplers.efficiency import (
     COLUMNS,
@@ -23,8 +23,9 @@ from bpa_ppl.diagnostics.samplers.efficiency import (
     measure_running_error,
     rank_samplers,
 )
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData, import_arviz
+from bpa_ppl.posterior.draws import name_array
 from bpa_ppl.posterior.statistics import TAILS
 
 NAMES = ("LM0", "TM0", "WP0")
@@ -71,7 +72,9 @@ def test_the_ess_of_weighted_draws_is_the_variance_ratio_of_their_means() -> Non
     rng = np.random.default_rng(3)
     x = 1.5 * rng.normal(size=(1000, 1, 300, 1))
     samples = [
-        Draws({"weights": one}, ("LM0",), "weighted", -0.5 * one[..., 0] ** 2 * (1 - 1.5**-2))
+        name_array(
+            one, ("LM0",), kind="weighted", log_weight=-0.5 * one[..., 0] ** 2 * (1 - 1.5**-2)
+        )
         for one in x
     ]
     expected = 1 / np.var([draws.mean[0] for draws in samples])
@@ -108,11 +111,11 @@ def test_costs_are_stated_as_far_as_recorded() -> None:
 
 def test_the_running_error_of_independent_draws_is_one_over_the_root_of_their_number() -> None:
     rng = np.random.default_rng(5)
-    exact = Draws({"weights": np.full((1, 2, 50), [[3.0], [7.0]])}, tuple(map(str, range(50))))
+    exact = name_array(np.full((1, 2, 50), [[3.0], [7.0]]), tuple(map(str, range(50))))
     drawn = [
-        Draws(
-            {"weights": 5 + 2 * rng.normal(size=(2, 500, 50))},
-            exact.features,
+        name_array(
+            5 + 2 * rng.normal(size=(2, 500, 50)),
+            exact.names,
             statistics={"n_steps": np.ones((2, 500))},
         )
         for _ in range(8)
@@ -122,18 +125,18 @@ def test_the_running_error_of_independent_draws_is_one_over_the_root_of_their_nu
     for row in rows:  # 400 squared errors: their mean has a relative error of √(2 / 400)
         squared = row["error"] ** 2 * row["evaluations"]
         assert abs(squared - 1) < 4 * np.sqrt(2 / 400)
-    shifted = [replace(run, values={"weights": run.weights + 1}) for run in drawn]
+    shifted = [replace(run, values={"weights": run.array + 1}) for run in drawn]
     assert measure_running_error(shifted, exact)[-1]["error"] == pytest.approx(0.5, abs=0.01)
 
 
 def test_the_running_error_of_weighted_draws_counts_weights_and_the_warm_up() -> None:
     """By hand: the means are 4, then (3 · 4 + 1 · 0) / 4 = 3; the reference has 1 ± 2."""
-    reference = Draws({"weights": np.array([[[-1.0], [3.0]]])}, ("x",))
-    run = Draws(
-        {"weights": np.array([[[4.0], [0.0]]])},
+    reference = name_array(np.array([[[-1.0], [3.0]]]), ("x",))
+    run = name_array(
+        np.array([[[4.0], [0.0]]]),
         ("x",),
-        "weighted",
-        np.log([[3.0, 1.0]]),
+        kind="weighted",
+        log_weight=np.log([[3.0, 1.0]]),
         statistics={"n_steps": np.array([[10, 20]])},
         warmup={"weights": np.zeros((1, 6, 1))},
     )
@@ -148,7 +151,7 @@ def test_an_impossible_duration_is_refused(seconds: object) -> None:
     (run,) = runs(count=1)
     run["posterior"].attrs["sampling_time"] = seconds
     with raises(DataError, "damaged", parameter="attrs", match="sampling_time"):
-        as_draws(run)
+        as_weight_draws(run)
 
 
 def with_rates(rates: np.ndarray) -> Row:

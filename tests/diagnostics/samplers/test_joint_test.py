@@ -8,14 +8,14 @@ from scipy.stats import binom, energy_distance
 from support.compared_draws import NAMES, importance_sample, tied
 from support.external_posterior import autoregressive
 
-from bpa_ppl import Draws
 from bpa_ppl.diagnostics.samplers.comparison import _describe_differences
 from bpa_ppl.diagnostics.samplers.joint_test import SPLITS, Distance, measure_joint_distance
+from bpa_ppl.posterior.draws import name_array
 
 
 def test_the_distance_is_the_energy_distance() -> None:
-    one = Draws({"weights": autoregressive(0.0, 4, 500, 1, seed=5)}, ("LM0",))
-    other = Draws({"weights": 1 + autoregressive(0.0, 4, 500, 1, seed=6)}, ("LM0",))
+    one = name_array(autoregressive(0.0, 4, 500, 1, seed=5), ("LM0",))
+    other = name_array(1 + autoregressive(0.0, 4, 500, 1, seed=6), ("LM0",))
     found = measure_joint_distance(one, other)
     x, y = one.flat[:, 0], other.flat[:, 0]
     deviation = np.concatenate([x, y]).std()
@@ -35,7 +35,7 @@ def test_dependence_without_correlation_is_found() -> None:
         else:
             z[..., 2] = np.abs(z[..., 2]) * np.sign(first * second)
         names = tuple(f"f{k}" for k in range(dimensions))
-        distance = measure_joint_distance(*(Draws({"weights": x}, names) for x in (z, truth)))
+        distance = measure_joint_distance(*(name_array(x, names) for x in (z, truth)))
         assert distance.p_value < 0.005
         if dimensions == 8:
             assert distance.moment == "the correlation of the square of f0 and the square of f1"
@@ -74,7 +74,7 @@ def test_what_differs_is_named() -> None:
 
 def judge(values: np.ndarray, truth: np.ndarray) -> tuple[Distance, str]:
     """Return the joint test, and the reason that a comparison gives for it."""
-    ours, theirs = (Draws({"weights": x}, ("a", "b", "c")) for x in (values, truth))
+    ours, theirs = (name_array(x, ("a", "b", "c")) for x in (values, truth))
     found = measure_joint_distance(ours, theirs)
     return found, "; ".join(_describe_differences((), found))
 
@@ -82,9 +82,9 @@ def judge(values: np.ndarray, truth: np.ndarray) -> tuple[Distance, str]:
 def test_pairs_of_very_many_variables_are_chosen_by_their_correlation() -> None:
     x, y = np.random.default_rng(0).normal(size=(2, 4, 250, 80))
     names = tuple(f"x{k}" for k in range(80))
-    assert measure_joint_distance(*(Draws({"weights": z}, names) for z in (x, y))).p_value > 0.01
+    assert measure_joint_distance(*(name_array(z, names) for z in (x, y))).p_value > 0.01
     x[..., 79] = 0.4 * x[..., 70] + np.sqrt(1 - 0.4**2) * x[..., 79]
-    found = measure_joint_distance(*(Draws({"weights": z}, names) for z in (x, y)))
+    found = measure_joint_distance(*(name_array(z, names) for z in (x, y)))
     assert (found.moment, found.p_value < 0.005) == ("the correlation of x70 and x79", True)
 
 
@@ -93,7 +93,7 @@ def test_p_values_of_equal_distributions_are_uniform() -> None:
     rng, p_values = np.random.default_rng(0), []
     for seed in range(100):
         drawn = rng.normal(size=(2, 4, 15, 2))
-        one, other = (Draws({"weights": values}, ("LM0", "TM0")) for values in drawn)
+        one, other = (name_array(values, ("LM0", "TM0")) for values in drawn)
         p_values.append(measure_joint_distance(one, other, seed).p_value)
     assert np.mean(p_values) == pytest.approx(0.5, abs=0.1)
 
@@ -106,8 +106,8 @@ def test_the_joint_test_keeps_its_level(weighted: bool) -> None:
     for seed in range(120):  # a fresh reference each time, with another autocorrelation
         ours = importance_sample(seed, 600)
         if not weighted:
-            ours = Draws({"weights": tied(autoregressive(0.6, 4, 300, 3, seed=seed))}, NAMES)
-        theirs = Draws({"weights": tied(autoregressive(0.2, 4, 250, 3, seed=9000 + seed))}, NAMES)
+            ours = name_array(tied(autoregressive(0.6, 4, 300, 3, seed=seed)), NAMES)
+        theirs = name_array(tied(autoregressive(0.2, 4, 250, 3, seed=9000 + seed)), NAMES)
         p_values.append(measure_joint_distance(ours, theirs, seed).p_value)
     for level in (0.01, 0.05, 0.3):
         rejected = np.sum(np.array(p_values) <= level)

@@ -28,7 +28,7 @@ from support.external_posterior import autoregressive, external_posterior, infer
 from support.raising import raises
 from xarray import Dataset
 
-from bpa_ppl import BpaWarning, DataError, Draws, UsageError
+from bpa_ppl import BpaWarning, DataError, UsageError
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.diagnostics.samplers.comparison import (
     AGREES,
@@ -39,6 +39,7 @@ from bpa_ppl.diagnostics.samplers.comparison import (
 )
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
 from bpa_ppl.posterior.arviz_functions import arviz_version
+from bpa_ppl.posterior.weight_draws import WeightDraws, name_weights
 
 
 @pytest.mark.usefixtures("without_joint_test")
@@ -130,7 +131,7 @@ def test_variables_are_chosen_and_matched_by_their_labels() -> None:
     assert compare(as_tree(turned, **labels), ordered)["a"].verdict == DIFFERS
     assert compare(turned, ordered, var_names=["mu"])["a"].verdict == AGREES
     # Weights of `adapt` as variables like others.
-    ours, theirs = (Draws({"weights": arrays(k)["theta"]}, ("LM0", "TM0", "WP0")) for k in (0, 1))
+    ours, theirs = (name_weights(arrays(k)["theta"], ("LM0", "TM0", "WP0")) for k in (0, 1))
     rows = compare(ours, theirs, var_names=["weights"])["a"].discrepancies
     assert rows[0]["variable"] == "weights[LM0]"
 
@@ -269,10 +270,12 @@ def test_a_variable_that_only_some_have_leaves_no_agreement(
     assert re.search(r"^mine\.nc +agrees ", capsys.readouterr().out, re.MULTILINE)
 
 
-def of_adapt(seed: int, *, sites: tuple[str, ...] = ("weights",), **more: np.ndarray) -> Draws:
+def of_adapt(
+    seed: int, *, sites: tuple[str, ...] = ("weights",), **more: np.ndarray
+) -> WeightDraws:
     """Draws of three weights, and of other variables, which are parameters if named by `sites`."""
-    values = {"weights": autoregressive(0.0, 4, 1200, 3, seed), **more}
-    return Draws(values, NAMES, sites=sites)
+    weights = autoregressive(0.0, 4, 1200, 3, seed)
+    return name_weights(weights, NAMES, values=more, sampled=sites)
 
 
 @pytest.mark.usefixtures("without_joint_test")
@@ -311,13 +314,11 @@ def test_the_parameters_that_a_posterior_records_are_what_must_be_compared() -> 
 
 @pytest.mark.usefixtures("without_joint_test")
 def test_a_feature_may_have_the_name_of_a_parameter() -> None:
-    def run(seed: int) -> Draws:
+    def run(seed: int) -> WeightDraws:
         values = autoregressive(0.3, 4, 1000, 4, seed)
-        return Draws(
-            {"weights": values[..., :1], "LM0": 3 + values[..., 1:]},
-            ("LM0[1]",),
-            sites=("weights", "LM0"),
-        )
+        others = {"LM0": 3 + values[..., 1:]}
+        sites = ("weights", "LM0")
+        return name_weights(values[..., :1], ("LM0[1]",), values=others, sampled=sites)
 
     found = compare(run(0), run(1))["a"]
     assert [row["variable"] for row in found.discrepancies[::5]] == [
@@ -398,7 +399,7 @@ def nested_sample(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draws of a sampler of another program, (1, n), and logarithms of their importance weights."""
     draws = importance_sample(seed, 6000)
     assert draws.log_weight is not None
-    return draws.weights, draws.log_weight - 400.0
+    return draws.array, draws.log_weight - 400.0
 
 
 @pytest.mark.usefixtures("without_joint_test")

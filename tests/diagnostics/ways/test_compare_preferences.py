@@ -23,6 +23,7 @@ from support.preferred_lists import (
     tables_of,
 )
 from support.raising import raises
+from support.records import with_parts
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
@@ -130,7 +131,9 @@ def test_an_answer_of_weight_two_counts_like_two_answers() -> None:
         (twice, np.repeat(log_p, 2, axis=2), np.repeat(ids, 2)),
         (weighted, 2 * log_p, ids),
     ):
-        draws = replace(once, log_likelihood={"oracle": of_answers}, sentence_ids=of_lists)
+        draws = with_parts(
+            once, log_likelihood={"oracle": of_answers}, coords={"sentence": of_lists}
+        )
         lists = pool.with_sentence_extras(preferences=preferences)
         rows.append(bpa.compare_baselines(lists, draws).block().rows)
     assert rows[0] == rows[1]
@@ -152,13 +155,13 @@ def test_the_mean_is_the_choice_of_equal_weights_whatever_its_slope() -> None:
 def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     """`adapt`, files, `rerank`, its summary and the report agree, and the intervals contain it."""
     result = bpa.adapt(judged(4, 60, size=3, answers=2), None, sampler="laplace")
-    recorded = read_comparison(bpa.as_draws(result))
+    recorded = read_comparison(bpa.as_weight_draws(result).record)
     new = judged(5, 2000, size=3, answers=2)
     comparison = bpa.compare_baselines(new, result, choice=bpa.rerank(new, result).choice)
     inside, outside = recorded.row(Way.ADAPTED), comparison.row(Way.ADAPTED)
     assert inside.gain_low <= outside.gain <= inside.gain_high
     plain = AnswerLoops(new.with_sentence_extras(rankings=[None] * 2000))
-    tables, draws = tables_of(new), bpa.as_draws(result)
+    tables, draws = tables_of(new), bpa.as_weight_draws(result)
     accuracy = plain.accuracy([table @ draws.mean for table in tables])
     assert outside.gain == pytest.approx(accuracy.mean())
     best = plain.accuracy([table @ TRUE for table in tables]).mean()
@@ -169,7 +172,7 @@ def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     # Files, JSON, the summary of `rerank_to`, and the report.
     bpa.write_posterior(result, tmp_path / "p.nc")
     again = bpa.read_posterior(tmp_path / "p.nc")
-    reread = read_comparison(bpa.as_draws(again))
+    reread = read_comparison(bpa.as_weight_draws(again).record)
     assert str(reread) == str(recorded)
     text = json.dumps(msgspec.to_builtins(recorded), allow_nan=False)
     assert str(msgspec.convert(json.loads(text), BaselineComparison)) == str(recorded)
@@ -201,7 +204,7 @@ def test_choices_count_as_they_were_made() -> None:
 
 def test_canonical_weights_are_compared_too() -> None:
     comparison = read_comparison(
-        bpa.as_draws(bpa.adapt(judged(6, 30), [1.0, 1.0, 1.0], sampler="map"))
+        bpa.as_weight_draws(bpa.adapt(judged(6, 30), [1.0, 1.0, 1.0], sampler="map")).record
     )
     assert comparison.evaluation == "in-sample"
     assert comparison.row(Way.CANONICAL) is not None
@@ -222,7 +225,7 @@ def test_ten_answers_by_judges_of_equal_worth(noise: float) -> None:
         with capture_notes() as notes:
             result = bpa.adapt(lists.with_sentence_extras(preferences=answers))
         assert bpa.check(result)
-        comparison = read_comparison(bpa.as_draws(result))
+        comparison = read_comparison(bpa.as_weight_draws(result).record)
         baseline = comparison.baseline
         messages = [note.message for note in notes if note.level == logging.WARNING]
         warned += any("do not separate the features" in message for message in messages)
@@ -239,7 +242,7 @@ def test_the_order_of_the_answers_is_no_baseline() -> None:
     first = [table[entry] for table, (entry,) in answers]
     pairs = lists_of(first, preferences=[[[0, 1]]] * 30)
     result = bpa.adapt(pairs, None, sampler="map")
-    comparison = read_comparison(bpa.as_draws(result))
+    comparison = read_comparison(bpa.as_weight_draws(result).record)
     assert comparison.row(Way.FIRST) is None
     assert comparison.selected != Way.FIRST
     assert bpa.compare_baselines(pairs, result, choice=np.zeros(30, int)).row(Way.FIRST) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.model_selection import PredefinedSplit
 from support.gained_lists import JUDGED, MQM, NAMES, SIMPLE, GainLoops, lists, posterior, recorded
 from support.html_outline import Outline
 from support.raising import raises
+from support.records import with_parts
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
@@ -33,6 +33,7 @@ from bpa_ppl.diagnostics.ways.paired import (
 )
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way, find_system_column
 from bpa_ppl.extending import StartingWeights
+from bpa_ppl.posterior.weight_draws import name_weights
 
 
 @pytest.mark.parametrize(
@@ -113,13 +114,13 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     assert exact.choose(left_out=True) != exact.choose(left_out=False)  # else nothing is tested
     density = np.exp(exact.joint - logsumexp(exact.joint))
     drawn = np.random.default_rng(77).choice(len(exact.grid), size=(4, 5000), p=density)
-    sites = {"log_likelihood": {"oracle": exact.of_oracle[drawn]}, "sentence_sites": ("oracle",)}
-    draws = bpa.Draws({"weights": exact.grid[drawn]}, NAMES[:2], record=JUDGED, **sites)
+    sites = {"log_likelihood": {"oracle": exact.of_oracle[drawn]}}
+    draws = name_weights(exact.grid[drawn], NAMES[:2], record=JUDGED, **sites)
     adapted = bpa.compare_baselines(exact.pool, draws).row(Way.ADAPTED)
     assert adapted.gain == pytest.approx(exact.mean_gain(exact.choose(left_out=True)))
     first = {"oracle": exact.of_oracle[drawn[:1, :1]]}
-    one = replace(draws, values={"weights": exact.grid[drawn[:1, :1]]}, log_likelihood=first)
-    point = bpa.compare_baselines(exact.pool, replace(one, kind="point"))
+    one = with_parts(draws, values={"weights": exact.grid[drawn[:1, :1]]}, log_likelihood=first)
+    point = bpa.compare_baselines(exact.pool, with_parts(one, kind="point"))
     adapted = point.row(Way.ADAPTED)
     choices = exact.log_p[drawn[0, 0]].argmax(axis=1).tolist()
     assert adapted.gain == pytest.approx(exact.mean_gain(choices))
@@ -134,13 +135,12 @@ def test_weighted_draws_far_away_do_not_change_what_is_left_out(log_weight: floa
     exact = OnGrid(31)
     weights = np.append(exact.grid, [[-5000.0, 4000.0]], axis=0)[None]
     of_oracle = np.append(exact.of_oracle, np.full((1, 8), -900.0), axis=0)[None]
-    draws = bpa.Draws(
-        {"weights": weights},
+    draws = name_weights(
+        weights,
         NAMES[:2],
         kind="weighted",
         log_weight=np.append(exact.joint, log_weight)[None],
         log_likelihood={"oracle": of_oracle},
-        sentence_sites=("oracle",),
         record=JUDGED,
     )
     adapted = bpa.compare_baselines(exact.pool, draws).row(Way.ADAPTED)
@@ -151,7 +151,7 @@ def test_weighted_draws_far_away_do_not_change_what_is_left_out(log_weight: floa
 def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_path: Path) -> None:
     pool, new = lists(1), lists(2, 30, missing=missing)
     draws = recorded(pool)
-    comparison = read_comparison(draws)
+    comparison = read_comparison(draws.record)
     selected = {row.name: row.weights for row in comparison.rows if row.kind == "baseline"}
     choice = bpa.rerank(new, draws, unchecked=True).choice
     found = bpa.compare_baselines(new, draws, choice=choice)
@@ -284,21 +284,21 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     wide = {"prior": "isotropic:variance=1.0", "sampler": "laplace:draws=1000", "gain": "mqm"}
     strong = {**wide, "prior": "isotropic:variance=3e-3"}  # LM0 is of little weight
     with pytest.warns(bpa.BpaWarning, match="choose by LM0 alone"):
-        stuck = bpa.as_draws(bpa.adapt(pool, [0.1, 3.0, -3.0], **strong))
-    baseline = read_comparison(stuck).baseline
+        stuck = bpa.as_weight_draws(bpa.adapt(pool, [0.1, 3.0, -3.0], **strong))
+    baseline = read_comparison(stuck.record).baseline
     assert (baseline.verdict, baseline.weights) == ("worse", {"LM0": 1.0})
     noisy = judged(60, 5)
     more = noisy.features[:, 1] - noisy.features[:, 2]
     noisy = noisy.with_extras(mqm=np.asarray(noisy.extras["mqm"]) + more)
-    fine = read_comparison(bpa.as_draws(bpa.adapt(noisy, [0.0, 0.0, 0.0], **wide)))
+    fine = read_comparison(bpa.as_weight_draws(bpa.adapt(noisy, [0.0, 0.0, 0.0], **wide)).record)
     assert (fine.row(Way.FEATURE).verdict, fine.row(Way.RIDGE).verdict) == ("better", "tie")
     assert fine.warning == ""
 
 
 def test_canonical_weights_and_references_need_no_comparison() -> None:
     pool = judged(60, 6).with_references([f"{s} 0" for s in range(60)])
-    draws = bpa.as_draws(bpa.adapt(pool, [1.0, 0.0, 0.0], sampler="map", gain="ter"))
-    assert read_comparison(draws) is None
+    draws = bpa.as_weight_draws(bpa.adapt(pool, [1.0, 0.0, 0.0], sampler="map", gain="ter"))
+    assert read_comparison(draws.record) is None
 
 
 NUMBERED = [f"s{k}" for k in range(6)] * 4
@@ -324,8 +324,8 @@ def test_a_column_of_systems_is_found(extra: str, names: list, column: str) -> N
 def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
     pool = judged(12, 6).with_extras(engine=NUMBERED * 3)
     options = {"prior": "isotropic:variance=0.1", "sampler": "map", "categorical": "engine"}
-    draws = bpa.as_draws(bpa.adapt(pool, None, gain="mqm", **options))
-    comparison = read_comparison(draws)
+    draws = bpa.as_weight_draws(bpa.adapt(pool, None, gain="mqm", **options))
+    comparison = read_comparison(draws.record)
     system, ridge = (comparison.row(name) for name in (Way.SYSTEM, Way.RIDGE))
     assert (system.column, set(system.weights)) == ("engine", set(NUMBERED))
     assert {r.name for r in comparison.rows if r.kind == "feature"} == set(NAMES)
@@ -368,7 +368,7 @@ def test_draws_that_have_not_converged_give_no_advice() -> None:
         with capture_notes() as notes:
             found = bpa.adapt(pool, start, sampler=f"rwm:draws={draws}", **options)
         assert bool(bpa.check(found)) == (draws == 4000)
-        assert read_comparison(bpa.as_draws(found)) is not None
+        assert read_comparison(bpa.as_weight_draws(found).record) is not None
         warned.append([note.message for note in notes if "adapted weights" in note.message])
         warned[-1] += [note.message for note in notes if "choices from" in note.message]
         pages.append(posterior_page(found, top=1))
@@ -412,7 +412,7 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     html = posterior_page(draws, top=1)
     section = html[html.index("<h2>Compared with simple baselines") : html.index("<h2>What moved")]
     table = Outline(section[section.index("<table") : section.index("</table>") + 8])
-    comparison = read_comparison(draws)
+    comparison = read_comparison(draws.record)
     block = comparison.block()
     expected = [[block.header, *block.rows]]
     assert table.tables == Outline(comparison._repr_html_()).tables == expected
@@ -427,8 +427,8 @@ def test_equal_candidates_share_the_choice_of_the_best() -> None:
     """Two systems have the same text and scores, and only one of them has the best rating."""
     pool = bpa.from_lists([["a", "a", "b"]] * 6, [[[1.0], [1.0], [0.0]]] * 6, ["LM0"])
     pool = pool.with_extras(mqm=[0.0, -1.0, -2.0] * 6)
-    sites = {"log_likelihood": {"oracle": np.zeros((1, 50, 6))}, "sentence_sites": ("oracle",)}
-    draws = bpa.Draws({"weights": np.ones((1, 50, 1))}, ("LM0",), record=JUDGED, **sites)
+    sites = {"log_likelihood": {"oracle": np.zeros((1, 50, 6))}}
+    draws = name_weights(np.ones((1, 50, 1)), ("LM0",), record=JUDGED, **sites)
     assert bpa.compare_baselines(pool, draws).best == (3.0, 6)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from support.html_outline import Outline
 from support.raising import raises
+from support.records import with_parts
 
 from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, from_lists, rerank
 from bpa_ppl.diagnostics.pages.page import Headline, page
@@ -21,6 +21,7 @@ from bpa_ppl.diagnostics.ways.explanations import (
 )
 from bpa_ppl.diagnostics.ways.improvement import evaluate_improvement, report_page
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
+from bpa_ppl.posterior.weight_draws import name_weights
 
 NAMES = ("lm", "tm", "constant", "fixed")
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -39,8 +40,8 @@ def random_lists() -> NBest:
 def random_draws(kind: str = "chains") -> Draws:
     rng = np.random.default_rng(2)
     shape = (1, 1) if kind == "point" else (2, 150)
-    return Draws(
-        {"weights": rng.normal([0.5, -0.2, 1.0], 0.5, (*shape, 3))},
+    return name_weights(
+        rng.normal([0.5, -0.2, 1.0], 0.5, (*shape, 3)),
         NAMES[:3],
         kind=kind,
         log_weight=rng.normal(size=shape) if kind == "weighted" else None,
@@ -115,7 +116,7 @@ def test_deciding_features_by_removing_each() -> None:
 
 def test_choices_that_the_mean_does_not_explain() -> None:
     lists = from_lists([["a", "b"], ["c", "d"]], [[[1.0], [0.0]], [[1.0], [1.0]]], ["lm"])
-    draws = Draws({"weights": [[[1.0], [3.0]]]}, ("lm",))
+    draws = name_weights([[[1.0], [3.0]]], ("lm",))
     against, equal = explain_choices(lists, draws, [1, 1], [0, 0])
     assert (against.difference, against.deciding, against.probability) == (-2.0, (), 0.0)
     assert "the other candidate scores at least as high" in against.summary
@@ -158,8 +159,8 @@ def judged(**extras: Sequence[object]) -> NBest:
 
 def adapted() -> Draws:
     weights = np.random.default_rng(0).normal([0.5, 1.0], 0.01, (4, 300, 2))
-    return Draws(
-        {"weights": weights},
+    return name_weights(
+        weights,
         ("lm", "qe"),
         constants={"canonical": np.array([1.0, 0.0])},
         record=Record(recipe=RecipeRecord(gain=GainColumn("mqm"))),
@@ -220,5 +221,5 @@ def test_choices_are_those_of_rerank() -> None:
     changes = evaluate_improvement(lists, draws).choices
     np.testing.assert_array_equal(changes.after, result.choice)
     np.testing.assert_array_equal(changes.before, result.canonical)
-    bare = replace(draws, constants={})
+    bare = with_parts(draws, constants={})
     assert evaluate_improvement(lists, bare).baseline == "first candidate"

@@ -13,6 +13,7 @@ import xarray
 from msgspec import structs
 from support.html_outline import Outline
 from support.raising import raises
+from support.records import with_parts
 
 from bpa_ppl import DataError, Draws, NBest, Reranker, UsageError, adapt, corpus_score, from_lists
 from bpa_ppl.adapting.adapt import adapt_draws
@@ -30,6 +31,7 @@ from bpa_ppl.diagnostics.ways.paired import ScoreChange
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.posterior.record import GainColumn, ObservedRecord, RecipeRecord, Record
+from bpa_ppl.posterior.weight_draws import name_weights
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 HOSTILE = "<script>alert(1)</script>"
@@ -53,7 +55,7 @@ def lists(count: int = 40) -> NBest:
 def draws(sign: float, **known: object) -> Draws:
     """Return draws that prefer low (−1) or high (1) LM0; the canonical weight is 1."""
     values = sign + 0.01 * np.random.default_rng(0).normal(size=(4, 300, 1))
-    return Draws({"weights": values}, ("LM0",), constants={"canonical": np.ones(1)}, **known)
+    return name_weights(values, ("LM0",), constants={"canonical": np.ones(1)}, **known)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +174,7 @@ def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
 
 
 def test_choices_that_are_not_better_than_random_have_not_helped(improvement: Improvement) -> None:
-    found = evaluate_improvement(lists(), replace(draws(-1.0), constants={}))
+    found = evaluate_improvement(lists(), with_parts(draws(-1.0), constants={}))
     assert found.comparison is not None
     better = replace(found, changes=tuple(replace(c, verdict="better") for c in found.changes))
     better = replace(better, changed=1)
@@ -245,13 +247,13 @@ def test_report_begins_with_the_answer() -> None:
     assert html.index("Yes, it helped") < html.index("onverged") < html.index("<nav")
     assert html.index("<h2>Did it help?") < html.index("<h2>What moved")
     apart = draws(-1.0)
-    apart = replace(apart, values={"weights": apart.weights + np.arange(4)[:, None, None]})
+    apart = with_parts(apart, values={"weights": apart.weights + np.arange(4)[:, None, None]})
     assert "reranking refuses them" in report_page(apart, lists(), top=1)
 
 
 def test_lists_need_weights_of_features() -> None:
     other = xarray.Dataset({"mu": (("chain", "draw"), np.ones((4, 100)))})
-    with raises(DataError, "no-data", parameter="lists", match="no weights of features"):
+    with raises(DataError, "no-data", match="no variable weights"):
         report_page(other, lists())
 
 
@@ -267,10 +269,10 @@ def test_adaptation_lists_are_recognised() -> None:
     pool = lists()
     posterior = draws(-1.0, record=Record(lists=pool.origin, observed=ObservedRecord(sentences=40)))
     few = posterior.weights[:, :5]  # which are not drawn
-    posterior = replace(posterior, values={"weights": few})
+    posterior = with_parts(posterior, values={"weights": few})
     assert "evaluate on new ones" in report_page(posterior, pool, top=1)
     assert "evaluate on new ones" not in report_page(posterior, pool[:39], top=1)
-    other = replace(posterior, sentence_ids=np.arange(40)[::-1])
+    other = with_parts(posterior, coords={"sentence": np.arange(40)[::-1]})
     assert "evaluate on new ones" not in report_page(other, pool, top=1)
 
 
@@ -317,7 +319,7 @@ def test_equal_changes_of_few_lists_are_unclear(count: int, verdict: str) -> Non
 
 def test_choices_that_are_better_than_random_by_the_same_in_all_lists_have_helped() -> None:
     pool = from_lists([["a", "b"]] * 9, [[[1.0], [0.0]]] * 9, ["LM0"])
-    posterior = replace(draws(-1.0, record=GAIN["mqm"]), constants={})
+    posterior = with_parts(draws(-1.0, record=GAIN["mqm"]), constants={})
     result = evaluate_improvement(pool.with_extras(mqm=[0.0, 1.0] * 9), posterior)
     assert result.verdict == "yes"
     words = "The adapted weights are better than a random candidate (mean mqm 1.000 against 0.500, "

@@ -21,7 +21,7 @@ from support import gained_lists as gained
 from support import preferred_lists as preferred
 from support.gained_lists import SIMPLE
 from support.raising import raises
-from support.records import with_record
+from support.records import with_parts, with_record
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.ways.compare_ways import (
@@ -137,12 +137,12 @@ def test_a_record_is_read_back_as_it_was(case: Case) -> None:
     draws = with_record(draws, comparison=msgspec.to_builtins(comparison))
     record = json.loads(json.dumps(draws.record.comparison, allow_nan=False))
     again = msgspec.convert(record, BaselineComparison)
-    assert str(again) == str(read_comparison(draws)) == str(comparison)
+    assert str(again) == str(read_comparison(draws.record)) == str(comparison)
     assert msgspec.to_builtins(again) == draws.record.comparison
     earlier = {name: value for name, value in record.items() if name != "best"}
     assert msgspec.convert(earlier, BaselineComparison) == replace(again, best=None)
     with raises(bpa.DataError, "damaged"):
-        read_comparison(with_record(draws, comparison={"rows": 3}))
+        read_comparison(with_record(draws, comparison={"rows": 3}).record)
 
 
 @each_case
@@ -156,9 +156,9 @@ def test_too_few_lists_and_those_of_other_sentences_are_refused(case: Case) -> N
     again = bpa.compare_baselines(loops.pool[::-1], draws).row("adapted weights")
     assert again is not None
     assert again.gain == pytest.approx(expected.gain)  # they are found by their ids
-    without = replace(draws, log_likelihood={}, sentence_sites=())  # compared in-sample
+    without = with_parts(draws, log_likelihood={})  # compared in-sample
     names = [f"d{k}" for k in loops.pool.sentence_ids]
-    named = replace(draws, sentence_ids=np.array([f"d{k}" for k in draws.sentence_ids]))
+    named = with_parts(draws, coords={"sentence": np.array([f"d{k}" for k in draws.sentence_ids])})
     others = replace(loops.pool, sentence_ids=loops.pool.sentence_ids + 500)
     renamed = loops.pool.with_sentence_extras(id=[*names[1:], "other"])
     bpa.compare_baselines(loops.pool.with_sentence_extras(id=names), named)

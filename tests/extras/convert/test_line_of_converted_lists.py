@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from support.command_line import succeed
 
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
 
 RNG = np.random.default_rng(0)
 #: (lists, candidates): scores, and judgements from 1 to 5.
@@ -167,7 +167,7 @@ def test_the_line_adapts_to_the_gain(
     described = json.loads(succeed("lists", "lists.jsonl", *options.split(), "--json").out)
     fast = ("--sampler", "map", "--prior", "isotropic:variance=0.5,mean=0")
     succeed(*shlex.split(described["command"])[1:], *fast)
-    draws = read_draws("posterior.nc")
+    draws = read_weight_draws("posterior.nc")
     assert draws.record.observed is not None
     assert draws.record.observed.gain == gain
     assert features <= set(draws.features)

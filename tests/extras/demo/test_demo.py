@@ -18,7 +18,7 @@ import pytest
 from support.command_line import refused, run
 from support.raising import raises
 
-from bpa_ppl import DataError, as_draws, check, read_nbest, read_posterior
+from bpa_ppl import DataError, as_weight_draws, check, read_nbest, read_posterior
 from bpa_ppl.cli.app import app
 from bpa_ppl.extras.demo.demo import _FILES, Demo, run_demo, write_demo_files
 from bpa_ppl.features.lm import LanguageModel
@@ -49,7 +49,7 @@ def test_posterior_converges_and_is_written(demo: Demo) -> None:
     assert demo.report
     posterior = read_posterior(demo.files[0])
     assert str(check(posterior)) == str(demo.report)
-    (source,) = Recipe.of(as_draws(posterior)).sources
+    (source,) = Recipe.of(as_weight_draws(posterior)).sources
     assert isinstance(source, LanguageModel)
     assert (len(source.lines), source.files()) == (demo.lines, ())
 

@@ -35,7 +35,7 @@ from bpa_ppl.extras.judging.juries import (
 )
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.formats.journal import Judgement
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.adapter import as_weight_draws
 
 TAU = 0.8
 PRIOR = f"isotropic:scale={TAU}"
@@ -65,7 +65,7 @@ def lists() -> NBest:
 
 @pytest.fixture(scope="module")
 def posterior(lists: NBest) -> bpa.Draws:
-    return as_draws(bpa.adapt(lists, prior=PRIOR, sampler="laplace"))
+    return as_weight_draws(bpa.adapt(lists, prior=PRIOR, sampler="laplace"))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from support.judged_pairs import NAMES, TRUE, compared_lists
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, Prior, as_draws, from_lists
+from bpa_ppl import DataError, Prior, as_weight_draws, from_lists
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.extras.judging.answers import Alternatives, Gaussian
 from bpa_ppl.extras.judging.app import advise
@@ -31,6 +31,7 @@ from bpa_ppl.formats.journal import (
     read_journal,
     with_judgements,
 )
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.weights import StartingWeights
 
 
@@ -77,7 +78,7 @@ def test_the_weights_start_from_the_prior() -> None:
     for start in (
         {"weights": {"quality": 3.0}},
         {"prior": given},
-        {"prior": bpa.Draws({"weights": draws}, NAMES)},
+        {"prior": name_weights(draws, NAMES)},
     ):
         weights = Session(lists, **start).weights
         np.testing.assert_allclose(weights.mean[:-1], expected, atol=0.1)
@@ -101,7 +102,7 @@ def test_the_posterior_of_adapt_agrees_with_the_approximation() -> None:
     session = answered(Session(compared_lists()), 20)
     session.answer("tie")
     posterior = session.posterior
-    draws = as_draws(posterior)
+    draws = as_weight_draws(posterior)
     prior = session.prior
     expected_by_name = {
         "mean": prior.mean,
@@ -109,7 +110,7 @@ def test_the_posterior_of_adapt_agrees_with_the_approximation() -> None:
         "log_deviation": prior.scale.of_weights,
     }
     for name, expected in expected_by_name.items():
-        np.testing.assert_allclose(draws.constants[f"prior_{name}"], expected, rtol=1e-6)
+        np.testing.assert_allclose(draws.draws.constants[f"prior_{name}"], expected, rtol=1e-6)
     assert bpa.check(draws)
     assert draws.features == session.features == NAMES
     low, median, high = np.quantile(draws.flat, norm.cdf([-1, 0, 1]), axis=0)

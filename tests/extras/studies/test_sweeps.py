@@ -15,7 +15,7 @@ from bpa_ppl import (
     NBest,
     UsageError,
     adapt,
-    as_draws,
+    as_weight_draws,
     corpus_score,
     read_nbest,
     read_weights,
@@ -61,7 +61,7 @@ def test_the_runs_are_those_of_adapt(originals: Path, lists: NBest, walk: SweepR
     sampler = SAMPLERS.resolve("rwm-isotropic", settings | {"draws": 200})
     posterior = adapt(lists[:6], weights, sampler=sampler, **options)
     (row,) = (row for row in walk.runs if row.items() >= (settings | {"run": 1}).items())
-    statistics = as_draws(posterior).statistics["acceptance_rate"]
+    statistics = as_weight_draws(posterior).draws.statistics["acceptance_rate"]
     assert row["acceptance"] == pytest.approx(float(np.mean(statistics)))
     r_hat = import_arviz().rhat(posterior, var_names=["weights"])["weights"].max()
     assert row["R-hat"] == pytest.approx(float(r_hat))
@@ -91,7 +91,7 @@ def test_settings_of_the_likelihood_and_of_the_prior(lists: NBest, prior: str | 
         )
         texts = rerank(test, posterior, unchecked=True).texts
         assert row["TER"] == pytest.approx(corpus_score(texts, test.references, "ter").value)
-        assert row["ESS"] == pytest.approx(smallest_ess(as_draws(posterior)))
+        assert row["ESS"] == pytest.approx(smallest_ess(as_weight_draws(posterior)))
 
 
 @pytest.mark.usefixtures("without_drawing")

@@ -12,7 +12,7 @@ from support.published_samples import CANONICAL, ORACLE, check_further_lists, lo
 from support.published_samples import lists as lists
 from support.raising import raises
 
-from bpa_ppl import NBest, UsageError, adapt, as_draws, check
+from bpa_ppl import NBest, UsageError, adapt, as_weight_draws, check
 from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
 
 
@@ -30,7 +30,7 @@ def test_weights_that_mert_visits_are_weighted_by_the_data(
         gain=reference_model.given(*ORACLE),
         progress=lambda done, total, note: finished.append((done, total)),
     )
-    assert as_draws(found).record.sampler.settings["lists"] == lists.origin
+    assert as_weight_draws(found).record.sampler.settings["lists"] == lists.origin
     assert finished[-1] == (1, 1)
     visited = WeightTrace(lists, restarts=5).fitted(CANONICAL, fixed=[], seed=3).visited
     np.testing.assert_allclose(found["posterior"]["weights"].values[0], visited)

@@ -45,7 +45,7 @@ from bpa_ppl.formats.build import build
 from bpa_ppl.formats.records import read_in_memory, read_rows
 from bpa_ppl.formats.roles import OF_FEATURES, Roles
 from bpa_ppl.lists.building import from_lists
-from bpa_ppl.posterior.draws import DOMAIN
+from bpa_ppl.posterior.weight_draws import DOMAIN
 
 LOGGER = logging.getLogger("bpa_ppl.serving")
 _TYPES = (JSON, "application/x-ndjson", "application/jsonl", "application/x-jsonlines")
@@ -247,7 +247,8 @@ def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[di
 
     >>> import numpy as np
     >>> from bpa_ppl import Draws
-    >>> reranker = Reranker(Draws({"weights": np.ones((1, 4, 1))}, ("lm",)), unchecked=True)
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> reranker = Reranker(name_weights(np.ones((1, 4, 1)), ("lm",)), unchecked=True)
     >>> candidates = [{"text": "a", "lm": 0.0}, {"text": "b", "lm": 40.0}]
     >>> answer_records(reranker, [{"id": "x", "candidates": candidates}])
     [{'id': 'x', 'choice': 1, 'text': 'b', 'probability': 1.0, 'probabilities': [...], ...}]

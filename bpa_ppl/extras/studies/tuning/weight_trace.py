@@ -14,7 +14,7 @@ from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.weight_draws import WeightDraws
 from bpa_ppl.samplers.published import weight_again, weight_vectors
 from bpa_ppl.samplers.sampler import Sampler
 from bpa_ppl.weights import match
@@ -77,7 +77,7 @@ class WeightTrace(Sampler, frozen=True):
         names = (self.references,) if isinstance(self.references, str) else self.references
         return read_nbest(self.lists, references=list(names) or None)
 
-    def reweight(self, target: Target, earlier: Draws) -> Sampled:
+    def reweight(self, target: Target, earlier: WeightDraws) -> Sampled:
         return weight_again(target, earlier, self.delta)
 
     def sample(self, target: Target) -> Sampled:

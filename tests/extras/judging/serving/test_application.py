@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl import Draws, Reranker, UsageError, from_lists, rerank
+from bpa_ppl import Reranker, UsageError, from_lists, rerank
 from bpa_ppl.extras.judging.serving import app, web
 from bpa_ppl.extras.judging.serving.app import application, select_fields
 from bpa_ppl.extras.judging.serving.limits import Limits
-from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.record import RecipeRecord, Record, SourceRecord
+from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.weights import Weights
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
@@ -49,7 +50,7 @@ def client(posterior: Path) -> Iterator[Any]:
 def test_one_list(client: Any, posterior: Path) -> None:
     answer = client.post("/rerank", json=GOOD).json()
     lists = from_lists([["a cat", "the cat"]], [[[-1.5, 2], [0, 1]]], ["lm", "tm"])
-    expected = rerank(lists, read_draws(posterior))
+    expected = rerank(lists, read_weight_draws(posterior))
     assert answer["id"] == "news-1"
     assert answer["text"] == expected.texts[0] == "the cat"
     assert answer["choice"] == expected.choice[0]
@@ -109,9 +110,10 @@ def test_unknown_fields_of_lists_are_refused_and_those_of_candidates_noted(clien
 
 
 def test_lists_of_a_domain_are_reranked_by_its_weights() -> None:
-    values = {"weights": np.zeros((4, 500, 1)), "own": np.ones((4, 500, 2, 1))}
-    values["own"][:, :, 1] = -1.0
-    draws = Draws(values, ("lm",), coords={"domain": ("news", "talks")})
+    own = np.ones((4, 500, 2, 1))
+    own[:, :, 1] = -1.0
+    options = {"values": {"own": own}, "coords": {"domain": ("news", "talks")}}
+    draws = name_weights(np.zeros((4, 500, 1)), ("lm",), sampled=("weights",), **options)
     service = application(lambda: Reranker(draws, unchecked=True))
     client = testclient.TestClient(service, "http://localhost")
     candidates = [{"text": "a", "lm": 0.0}, {"text": "b", "lm": 1.0}]
@@ -287,7 +289,7 @@ def test_columns_of_texts_are_required() -> None:
     settings = {"column": "system", "values": ["X"]}
     source = SourceRecord(source="indicators", settings=settings, feature_names=("system=X",))
     record = Record(recipe=RecipeRecord(sources=(source,)))
-    draws = Draws({"weights": weights}, ("lm", "system=X"), record=record)
+    draws = name_weights(weights, ("lm", "system=X"), record=record)
     service = application(lambda: Reranker(draws))
     client = testclient.TestClient(service, "http://localhost")
     model = client.get("/model").json()
@@ -360,8 +362,7 @@ def test_reloads_follow_one_another_and_the_newest_file_is_served(posterior: Pat
 
 def reranker_of(*features: str, **details: Any) -> Reranker:
     weights = np.random.default_rng(0).normal(size=(2, 5, len(features)))
-    values = {"weights": weights, **details.pop("values", {})}
-    return Reranker(Draws(values, features, **details), unchecked=True)
+    return Reranker(name_weights(weights, features, **details), unchecked=True)
 
 
 INDICATORS = SourceRecord(

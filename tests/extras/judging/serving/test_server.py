@@ -23,8 +23,9 @@ import pytest
 from support.browser import Browser
 from support.raising import raises
 
-from bpa_ppl import Draws, Reranker, UsageError, write_posterior
+from bpa_ppl import Reranker, UsageError, write_posterior
 from bpa_ppl.posterior.files import from_bytes, seal, to_bytes, unseal
+from bpa_ppl.posterior.weight_draws import name_weights
 
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 serve = pytest.importorskip("bpa_ppl.extras.judging.serving.app", reason="no extra `serve`").serve
@@ -181,11 +182,11 @@ from bpa_ppl.cli.app import main
 from bpa_ppl.decoding import reranker
 from bpa_ppl.posterior import files
 def read_slowly(path):
-    draws = files.read_draws(path)
+    draws = files.read_weight_draws(path)
     print("reading", flush=True)
     sys.stdin.readline()
     return draws
-reranker.read_draws = read_slowly
+reranker.read_weight_draws = read_slowly
 sys.argv[0] = "bpa"
 main()
 """
@@ -206,7 +207,7 @@ def test_a_hangup_before_the_server_listens_loads_the_newest_posterior(
             assert process.stderr
             assert process.stdout.readline() == "reading\n"
             weights = np.random.default_rng(0).normal(1, 0.1, size=(4, 300, 2))
-            write_posterior(Draws({"weights": weights}, ("lm", "tm")), path)
+            write_posterior(name_weights(weights, ("lm", "tm")), path)
             process.send_signal(signal.SIGHUP)
             process.stdin.write("\n\n")
             process.stdin.flush()
@@ -244,7 +245,7 @@ def test_reload_and_shutdown(server: Server, path: Path) -> None:
     url, process, lines = server
     # Another posterior, then a file that cannot be read: that one is not taken.
     weights = np.random.default_rng(0).normal(1, 0.1, size=(4, 300, 2))
-    write_posterior(Draws({"weights": weights}, ("lm", "tm")), path)
+    write_posterior(name_weights(weights, ("lm", "tm")), path)
     process.send_signal(signal.SIGHUP)
     while httpx.get(f"{url}/model").json()["draws"] != 1200:
         lines.get(timeout=60)  # reloads of other tests may come first
@@ -262,7 +263,7 @@ def test_reload_and_shutdown(server: Server, path: Path) -> None:
         assert shown in line["error"]
         assert httpx.get(f"{url}/model").json()["draws"] == 1200
     path.unlink()
-    write_posterior(Draws({"weights": weights[:, :200]}, ("lm", "tm")), path)
+    write_posterior(name_weights(weights[:, :200], ("lm", "tm")), path)
     process.send_signal(signal.SIGHUP)
     while json.loads(lines.get(timeout=60)) != {"event": "reload", "status": "done"}:
         pass
