@@ -128,7 +128,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "a": posteriors[0],
         "b": posteriors[1],
         "draws": draws,
-        "z": draws.sites,
+        "z": draws.draws.sites,
         "file": file,
         "path": file,
     }

@@ -34,7 +34,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "draws": lambda _, seed: name_weights(
         np.zeros((1, 2, 1)), ("LM0",), kind="weighted", log_weight=np.array([[0.0, -1.0]])
-    ).resampled(seed),
+    ).draws.resampled(seed),
 }
 
 

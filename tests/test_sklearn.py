@@ -193,7 +193,7 @@ def test_rows_that_are_not_judged_count_in_the_unit_of_the_prior_alone() -> None
     gains[::4] = np.nan
     judged = np.isfinite(gains)
 
-    def both(prior: Any) -> list[bpa.Draws]:
+    def both(prior: Any) -> list[bpa.WeightDraws]:
         ranker = BayesianRanker(sampler="map", likelihood="pairs", prior=prior)
         rows = ((wide, gains, QID), (wide[judged], gains[judged], QID[judged]))
         return [bpa.as_weight_draws(clone(ranker).fit(*one).posterior_) for one in rows]
@@ -206,7 +206,7 @@ def test_rows_that_are_not_judged_count_in_the_unit_of_the_prior_alone() -> None
         np.sqrt(np.mean([part.var(axis=0) for part in np.split(rows, 30)], axis=0))
         for rows in (wide, wide[judged])
     ]
-    variances = [draws.constants["prior_variance"] for draws in (with_others, alone)]
+    variances = [weights.draws.constants["prior_variance"] for weights in (with_others, alone)]
     weighted = [(0.3 / spread) ** 2 for spread in spreads]
     np.testing.assert_allclose(variances, weighted, rtol=1e-5)
 
@@ -320,7 +320,7 @@ def test_options_are_those_of_adapt() -> None:
     ranker = BayesianRanker(weights="equal", random_state=0, **options)
     record = bpa.as_weight_draws(ranker.fit(X, Y, qid=QID).posterior_).record
     assert (record.start, record.likelihood.name) == ("equal", "oracle")
-    assert record.draws.prior.settings["variance"] == 2.0
+    assert record.prior.settings["variance"] == 2.0
     assert record.sampler.settings["draws"] == 300
 
 

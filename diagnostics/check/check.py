@@ -274,7 +274,7 @@ def read_report(draws: Draws) -> Report | None:
     >>> recorded, report = check_and_record(name_array(drawn, ("LM0",)))
     >>> read_report(recorded) == report
     True
-    >>> read_report(replace(recorded, values={"weights": drawn + 1}))
+    >>> read_report(replace(recorded, values={"values": drawn + 1}))
     """
     if (verdict := draws.record.verdict) is None:
         return None

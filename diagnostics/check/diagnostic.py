@@ -245,10 +245,10 @@ def list_components(draws: Draws) -> tuple[list[str], Float64]:
     A constant component of a site whose other components vary is left out, unless it is a main
     site: it is structural, such as the diagonal of a correlation matrix.
 
-    >>> from bpa_ppl.posterior.draws import name_array
-    >>> draws = name_array(np.ones((1, 2, 1)), ("LM0",), values={"s": [[3, 4]]}, sampled=("s",))
-    >>> list_components(draws)[0]
-    ['LM0', 's']
+    >>> from bpa_ppl.posterior.draws import Draws
+    >>> diagonal = np.array([[[3.0, 1.0], [4.0, 1.0]]])
+    >>> list_components(Draws({"s": diagonal, "c": np.ones((1, 2))}, sampled=("s", "c")))[0]
+    ['s[0]', 'c']
     """
     sites, names, values = draws.cells
     moves = np.ptp(values, axis=(0, 1)) != 0

@@ -76,11 +76,10 @@ def with_predictions(posterior: Posterior, lists: NBest, *, seed: int = 0) -> In
         DataError: if these are other lists, or features are missing.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.posterior.draws import Draws
+    >>> from bpa_ppl.posterior.weight_draws import name_weights
     >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [np.log(3)]]] * 2, ["LM0"])
-    >>> from bpa_ppl.posterior.draws import name_array
-    >>> draws = name_array(np.ones((2, 500, 1)), ("LM0",), observed={"oracle": [1, 0]})
-    >>> drawn = as_weight_draws(with_predictions(draws, lists)).predictive["oracle"]
+    >>> draws = name_weights(np.ones((2, 500, 1)), ("LM0",), observed={"oracle": [1, 0]})
+    >>> drawn = as_draws(with_predictions(draws, lists)).predictive["oracle"]
     >>> drawn.shape, bool(abs((drawn >= 1).mean() - 0.75) < 0.03)
     ((2, 500, 2), True)
     """

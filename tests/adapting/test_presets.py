@@ -73,7 +73,7 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     mine = made(toy, sampler="heuristic:draws=50,delta=2", preset="published-2010", prior=prior)
     assert mine.record.sampler.settings == {"draws": 50, "delta": 2.0}
     assert mine.record.likelihood.name == "oracle"
-    assert mine.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
+    assert mine.draws.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
     # The settings of a preset are those of its sampler and of its prior.
     settings: Settings = {"preset": "published-2010", "sampler": "map", "prior": "horseshoe"}
     assert resolve_settings(**settings).sampler == SAMPLERS.resolve("map")

@@ -16,6 +16,7 @@ from support.small_demo import write_small_demo
 
 from bpa_ppl import write_posterior
 from bpa_ppl.posterior.files import read_weight_draws
+from bpa_ppl.posterior.weight_draws import FIXED
 
 
 @pytest.fixture(autouse=True)
@@ -35,8 +36,10 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     adapt = ("adapt", folder / "nbest", "-r", folder / "ref", "-w", folder / "moses.ini", "-q")
     assert run(*adapt, "-o", folder / "complete.nc", "--sampler", "map").code == 0
     point = read_weight_draws(folder / "complete.nc")
-    kept = ("canonical", "mode", "prior_mean", "prior_variance")
-    constants = {name: point.draws.constants[name] for name in kept}
+    kept = ("canonical", "mode", "prior_mean", "prior_variance", FIXED)
+    constants = {
+        name: point.draws.constants[name] for name in kept if name in point.draws.constants
+    }
     few: dict[str, Any] = {"log_density": None, "log_likelihood": {}}
     few |= {"log_prior": {}, "prior": {}, "observed": {}, "constants": constants}
     good = with_parts(point, **few)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -307,7 +306,7 @@ def test_a_sampler_brings_its_advice_and_its_sound_acceptance(
         monkeypatch.setattr(ADVICE, "_points", None)
     sampler = SamplerRecord(name="patient", settings={"draws": 7})
     rates = {"acceptance_rate": np.full((CHAINS, 40), 0.9)}
-    own = replace(FEW, statistics=rates, record=Record(sampler=sampler))
+    own = with_parts(FEW, statistics=rates, record=Record(sampler=sampler))
     text = str(check(own))
     assert "0.6 to 0.7" in text
     assert (
@@ -320,6 +319,6 @@ def test_a_sampler_brings_its_advice_and_its_sound_acceptance(
         SamplerRecord(name="patient"),  # without settings, it is a sampler of another program
         SamplerRecord(name="of another package", settings={"draws": 7}),
     ):
-        text = str(check(replace(own, record=Record(sampler=other))))
+        text = str(check(with_parts(own, record=Record(sampler=other))))
         assert "0.1 to 1" in text
         assert "nuts" in text

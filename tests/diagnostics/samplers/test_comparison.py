@@ -38,6 +38,7 @@ from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
 from bpa_ppl.diagnostics.samplers.joint_test import Distance
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.posterior.draws import name_array
+from bpa_ppl.posterior.weight_draws import name_weights
 
 
 def shuffled(draws: np.ndarray) -> np.ndarray:
@@ -160,9 +161,9 @@ def test_weights_are_matched_by_name(reference: list[Draws]) -> None:
     names = tuple(NAMES[i] for i in order)
     values = (run.array[..., order] for run in runs())
     assert compare({"turned": [name_array(x, names) for x in values]}, reference)
-    other = [name_array(autoregressive(0.0, 4, 500, 3, seed=1), ("LM0", "TM0", "XX"))]
+    other = name_weights(autoregressive(0.0, 4, 500, 3, seed=1), ("LM0", "TM0", "XX"))
     with raises(DataError, "mismatch", match="WP0, XX;"):
-        compare({"other": other}, reference)
+        compare({"other": other}, name_weights(reference[0].array, NAMES))
 
 
 @pytest.mark.usefixtures("without_joint_test")

@@ -125,7 +125,7 @@ def test_the_running_error_of_independent_draws_is_one_over_the_root_of_their_nu
     for row in rows:  # 400 squared errors: their mean has a relative error of √(2 / 400)
         squared = row["error"] ** 2 * row["evaluations"]
         assert abs(squared - 1) < 4 * np.sqrt(2 / 400)
-    shifted = [replace(run, values={"weights": run.array + 1}) for run in drawn]
+    shifted = [name_array(run.array + 1, exact.names, statistics=run.statistics) for run in drawn]
     assert measure_running_error(shifted, exact)[-1]["error"] == pytest.approx(0.5, abs=0.01)
 
 
