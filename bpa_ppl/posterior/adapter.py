@@ -180,9 +180,9 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
     constants = groups.get("constant_data", nothing)
     dims, coords = _name_dimensions(groups)
     for dim in {FEATURE, OTHER_FEATURE} & constants.coords.keys():
-        of_features = coords.get(FEATURE, constants.coords[dim])
-        if not np.array_equal(constants.coords[dim], of_features):
-            message = f"constant_data is not of the features {list_names(of_features)}: adapt "
+        names = coords.get(FEATURE, constants.coords[dim])
+        if not np.array_equal(constants.coords[dim], names):
+            message = f"constant_data is not of the features {list_names(names)}: adapt "
             raise DataError(f"{message}again", code="mismatch")
     observed = dict(groups.get("observed_data", nothing).arrays)
     if _ORACLE in observed and observed[_ORACLE].dtype.kind == "f":
