@@ -28,7 +28,8 @@ from bpa_ppl.formats.format import AUTO, resolve_format
 from bpa_ppl.formats.weight_files import write_weights
 from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.opening import describe_left_out, open_draws, open_to_show
+from bpa_ppl.posterior.opening import open_draws, open_to_show
+from bpa_ppl.posterior.selection import describe_left_out
 
 #: Marks the output of `bpa trace`, which may write a page next to the figure.
 _FIGURE_AND_PAGE = Written(lambda path: (path, path.parent / f"{path.stem}.html"))

@@ -6,10 +6,9 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +34,13 @@ from bpa_ppl.posterior.arviz_functions import (
 from bpa_ppl.posterior.draws import Draws, choose_components, importance_weights
 from bpa_ppl.posterior.files import name_file, read_groups
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
+from bpa_ppl.posterior.selection import (
+    NOT_NUMBERS,
+    Opened,
+    describe_left_out,
+    describe_nothing,
+    select_variables,
+)
 from bpa_ppl.posterior.tables import (
     CSV,
     read_csv,
@@ -49,13 +55,8 @@ if TYPE_CHECKING:
 
 #: The groups of a posterior, and the attributes of the whole.
 _Groups = tuple[Mapping[str, Group], Mapping[str, Any]]
-#: Why variables or cells are left out -> their names.
-Reasons = dict[str, list[str]]
 #: Says that draws have no importance weights, although a variable has the name of weights.
 NO_WEIGHTS = "none"
-#: Why variables are left out.
-NOT_NUMBERS, DISCRETE = "not real-valued", "discrete"
-INFINITE, CONSTANT = "not finite", "constant"
 #: The kinds of types of real numbers.
 _NUMBERS = "biuf"
 #: A name that says weight: importance_weights, logwt, log_w, lw; and of a statistic also w, wt.
@@ -95,18 +96,6 @@ _OPENED_BY = {
 }
 
 
-class Opened(NamedTuple):
-    """Draws of a posterior of any program.
-
-    Attributes:
-        draws: of its variables, or of those that were chosen.
-        left_out: why variables are left out -> their names; empty if variables are chosen.
-    """
-
-    draws: Draws
-    left_out: Reasons
-
-
 def open_posterior(
     data: Any, name: str = "the posterior", *, log_weights: str | None = None
 ) -> Opened:
@@ -141,7 +130,7 @@ def open_posterior(
         drawn = find_draws(groups["posterior"]).items()
         left_out = {NOT_NUMBERS: [n for n, x in drawn if x.dtype.kind not in _NUMBERS]}
         if len(left_out[NOT_NUMBERS]) == len(drawn):
-            raise _describe_nothing(left_out)
+            raise describe_nothing(left_out)
         groups = _name_log_weights(groups, name, log_weights)
         return Opened(from_groups(groups, attrs), left_out)
 
@@ -478,74 +467,6 @@ def open_draws(
         return Opened(draws, {})
     draws, others = select_variables(draws)
     return Opened(draws, {why: of for why, of in {**left_out, **others}.items() if of})
-
-
-def select_variables(draws: Draws, var_names: Sequence[str] = ()) -> Opened:
-    """Return draws of the continuous variables of another program, as `open_draws`.
-
-    Raises:
-        DataError: if there is none.
-    """
-    left_out: Reasons = {DISCRETE: [], CONSTANT: [], INFINITE: []}
-    if draws.sampled is not None or draws.main:
-        return Opened(draws, left_out)
-    named = {name.partition("[")[0] for name in var_names}
-    values: dict[str, Any] = {}
-    constant: dict[str, Any] = {}
-    for site, array in draws.values.items():
-        if site not in named and is_discrete(array):
-            left_out[DISCRETE].append(site)
-        elif site in named or np.isfinite(np.asarray(array, np.float64)).all():
-            (values if np.any(array != array[:1, :1]) else constant)[site] = array
-        else:  # the cells that are finite numbers are variables of their own
-            for cell, of in replace(draws, values={site: array}).components().items():
-                if np.isfinite(of).all():
-                    (values if np.ptp(of) else constant)[cell] = of
-                else:
-                    left_out[INFINITE].append(cell)
-    if not (values or constant or left_out[INFINITE]):
-        raise _describe_nothing(left_out)
-    if not any(np.size(array) for array in values.values()):  # the check refuses these
-        kept = {n: x for n, x in draws.values.items() if n not in left_out[DISCRETE]}
-        return Opened(replace(draws, values=kept), {DISCRETE: left_out[DISCRETE]})
-    left_out[CONSTANT] += constant
-    return Opened(replace(draws, values={**values, **constant}, sampled=tuple(values)), left_out)
-
-
-def _describe_nothing(left_out: Reasons) -> DataError:
-    reasons = "; ".join(describe_left_out("checked", left_out))
-    message = f"no continuous variable: {reasons}; give draws of continuous ones"
-    return DataError(message, code="no-data")
-
-
-def is_discrete(x: Any) -> bool:
-    """Return whether all values are whole numbers, and not all the same in each cell.
-
-    All floating-point numbers from 2^52 on are whole.
-
-    Args:
-        x: (chains, draws, …).
-    """
-    if x.dtype.kind != "f":
-        return True
-    if not np.isfinite(x).all():
-        return False
-    whole = (x == np.floor(x)).all() and np.abs(x).max(initial=0) < 2.0**52
-    return bool(whole and (x != x[:1, :1]).any())
-
-
-def describe_left_out(done: str, reasons: Reasons) -> tuple[str, ...]:
-    """Return a sentence on each kind of variables that something is not done with.
-
-    >>> describe_left_out("checked", {"discrete": ["k", "z"], "not finite": []})
-    ('not checked, because they are discrete: k, z',)
-    """
-    return tuple(
-        f"not {done}, because {'it is' if len(names) == 1 else 'they are'} {why}: "
-        + list_names(names)
-        for why, names in reasons.items()
-        if names
-    )
 
 
 def open_to_show(

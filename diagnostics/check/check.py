@@ -19,7 +19,7 @@ from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged, describe_missing_package, list_names
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws, select_components
-from bpa_ppl.posterior.opening import INFINITE, describe_left_out, open_draws
+from bpa_ppl.posterior.opening import open_draws
 from bpa_ppl.posterior.record import (
     Figures,
     Finding,
@@ -28,6 +28,7 @@ from bpa_ppl.posterior.record import (
     Verdict,
     read_version,
 )
+from bpa_ppl.posterior.selection import INFINITE, describe_left_out
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

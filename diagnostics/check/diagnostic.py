@@ -256,7 +256,7 @@ def list_components(draws: Draws) -> tuple[list[str], Float64]:
     kept = [
         k for k, site in enumerate(sites) if moves[k] or site in draws.main or site not in moving
     ]
-    values = values[..., kept]
+    values = values.take(kept, axis=-1)  # in C order, as sums depend on it in the last digits
     return [names[k] for k in kept], np.where(np.abs(values) <= LARGEST, values, np.nan)
 
 

@@ -36,7 +36,8 @@ from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import list_reported_metrics, resolve
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.opening import INFINITE, is_arrays
+from bpa_ppl.posterior.opening import is_arrays
+from bpa_ppl.posterior.selection import INFINITE
 from bpa_ppl.posterior.statistics import find_copied_chains
 
 #: The level at which a correct sampler is found to differ (13 of 900 were). Half of it is for the

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, compress, product
 from typing import Any, NamedTuple
 
@@ -18,29 +19,24 @@ from bpa_ppl.posterior.adapter import (
     as_draws,
     as_weight_draws,
 )
-from bpa_ppl.posterior.draws import Draws, kish, name_array
-from bpa_ppl.posterior.opening import (
+from bpa_ppl.posterior.draws import Draws, name_array
+from bpa_ppl.posterior.opening import NO_WEIGHTS, open_posterior
+from bpa_ppl.posterior.selection import (
     CONSTANT,
-    DISCRETE,
     INFINITE,
-    NO_WEIGHTS,
     NOT_NUMBERS,
     Reasons,
     describe_left_out,
-    is_discrete,
-    open_posterior,
+    leave_out,
     select_variables,
 )
-from bpa_ppl.posterior.statistics import LARGEST, POOR_PARETO_K, ess, estimate_tail_shapes
+from bpa_ppl.posterior.statistics import LARGEST
 
 #: A variable that is one cell of an array: `theta[1]`, `theta[1,2]`, `theta.1.2`.
 _CELL = re.compile(r"(.+?)(?:\[(\d+(?:, ?\d+)*)\]|\.(\d+(?:\.\d+)*))")
 
 #: The relative precision of constants that are stored in float32.
 _SINGLE = 1e-6
-#: Why constants of some posteriors are not compared.
-FLAT = "values that the density does not depend on"
-_NO_CELLS = np.empty((0, 0, 0))
 
 
 class _Variable(NamedTuple):
@@ -65,19 +61,6 @@ class _Run(NamedTuple):
     draws: Draws
     features: tuple[str, ...]
     not_numbers: Sequence[str]
-
-
-class _Cells(NamedTuple):
-    """Draws of cells of variables in each run, (C, D, K), in the order of the reference."""
-
-    labels: tuple[str, ...]
-    values: list[Float64]
-
-    def select(self, kept: npt.ArrayLike) -> _Cells:
-        """Return the cells where `kept`, (K,) bool, is true."""
-        places = np.flatnonzero(kept)
-        labels = tuple(self.labels[k] for k in places.tolist())
-        return _Cells(labels, [x[..., places] for x in self.values])
 
 
 class Selection(NamedTuple):
@@ -139,49 +122,57 @@ def select_comparable(
     if weights or (var_names is None and any(run.draws.sampled for run in runs)):
         recorded = [as_draws(select_variables(run.draws).draws) for run in runs]
     common, one_sided = _take_common(runs, expected, var_names)
-    # Weights are not left out: the check refuses constant ones.
-    kept, discrete = _drop_discrete(common, runs, features)
-    cells = _stack(kept, runs, expected)
-    rest = cells.select([label not in features for label in cells.labels])
-    rest, infinite = _drop_infinite(rest, runs)
-    if var_names and infinite:
-        why, (label, *_) = next(iter(infinite.items()))
-        problem = f"{label} is {why}: fix the sampler that drew it, or leave it out of var_names"
-        raise DataError(problem, code="bad-number")
-    for k, label in enumerate(rest.labels):
-        largest = max(float(np.abs(x[..., k]).max()) for x in rest.values)
-        if largest > LARGEST or 0 < largest < 1 / LARGEST:
-            raise DataError(
-                f"{label} has values up to {largest:.2g}, whose powers are no numbers in float64: "
-                f"divide it by {largest:.0e} in all posteriors, or leave it out by var_names",
-                code="bad-number",
-            )
-    rest, flat = _drop_flat(rest, runs)
-    rest, without_mean = _drop_without_mean(rest, runs, reference)
-    not_numbers = list(dict.fromkeys(chain.from_iterable(run.not_numbers for run in runs)))
-    reasons = {NOT_NUMBERS: not_numbers, **discrete, **infinite, **flat, **without_mean}
-    sentences = describe_left_out("compared", {**reasons, **one_sided})
-    cells = cells.select([label in {*features, *rest.labels} for label in cells.labels])
-    if not cells.labels:
-        raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
+    sites = [site for site in common for _ in expected[site].labels]
+    labels = number_repeats(label for site in common for label in expected[site].labels)
     draws = [
         name_array(
-            x,
-            cells.labels,
+            np.concatenate([_align(site, run, expected[site]) for site in common], axis=-1),
+            labels,
             kind=run.draws.kind,
             log_weight=run.draws.log_weight,
             statistics=run.draws.statistics,
             observed=run.draws.observed,
             record=run.draws.record,
         )
-        for run, x in zip(runs, cells.values, strict=True)
+        for run in runs
     ]
+    # Weights are not left out: the check refuses constant ones.
+    kept, reasons = leave_out(sites, draws, [run.sampler for run in runs], reference, features)
+    infinite = {why: of for why, of in reasons.items() if why.startswith(INFINITE)}
+    if var_names and infinite:
+        why, (label, *_) = next(iter(infinite.items()))
+        problem = f"{label} is {why}: fix the sampler that drew it, or leave it out of var_names"
+        raise DataError(problem, code="bad-number")
+    for k in np.flatnonzero(kept & ~np.isin(labels, features)).tolist():
+        largest = max(float(np.abs(run.array[..., k]).max()) for run in draws)
+        if largest > LARGEST or 0 < largest < 1 / LARGEST:
+            raise DataError(
+                f"{labels[k]} has values up to {largest:.2g}, whose powers are no numbers in "
+                f"float64: divide it by {largest:.0e} in all posteriors, or leave it out by "
+                "var_names",
+                code="bad-number",
+            )
+    for k in np.isin(labels, reasons.get(CONSTANT, ())).nonzero()[0].tolist():
+        value = draws[place].array[0, 0, k]
+        for run, of_run in zip(runs, draws, strict=True):
+            if not np.isclose(of_run.array[..., k], value, rtol=_SINGLE, atol=0.0).all():
+                raise DataError(
+                    f"{labels[k]} is {value:g} in all draws of {reference}, but not in "
+                    f"{run.sampler}: they differ in their model",
+                    code="mismatch",
+                )
+    not_numbers = list(dict.fromkeys(chain.from_iterable(run.not_numbers for run in runs)))
+    sentences = describe_left_out("compared", {NOT_NUMBERS: not_numbers, **reasons, **one_sided})
+    if not kept.any():
+        raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
+    coords = {"name": tuple(compress(labels, kept))}
+    draws = [replace(of, values={"values": of.array[..., kept]}, coords=coords) for of in draws]
     incomplete = ""
     # What is not finite anywhere is as a constant; otherwise the posteriors differ in it.
     uneven = {why: of for why, of in infinite.items() if why != INFINITE}
     if one_sided or uneven:
         names = {v: expected[v].labels for v in common}
-        incomplete = _describe_incomplete(len(cells.labels), runs, names, one_sided, uneven)
+        incomplete = _describe_incomplete(len(draws[0].names), runs, names, one_sided, uneven)
     return Selection(
         _by_sampler(runs, draws), _by_sampler(runs, recorded or draws), sentences, incomplete
     )
@@ -322,26 +313,6 @@ def _take_common(
     return needed, one_sided
 
 
-def _drop_discrete(
-    names: Sequence[str], runs: Sequence[_Run], features: Collection[str]
-) -> tuple[list[str], Reasons]:
-    """Return the variables that are continuous in all runs, or features."""
-    others = [v for v in names if v not in features]
-    discrete = [v for v in others if any(is_discrete(run.variables[v].values) for run in runs)]
-    return [v for v in names if v not in discrete], {DISCRETE: discrete}
-
-
-def _stack(names: Sequence[str], runs: Sequence[_Run], expected: Mapping[str, _Variable]) -> _Cells:
-    """Return the draws of all cells of variables.
-
-    Raises:
-        DataError: if shapes or labels differ.
-    """
-    labels = tuple(number_repeats(label for v in names for label in expected[v].labels))
-    aligned = [[_align(v, run, expected[v]) for v in names] for run in runs]
-    return _Cells(labels, [np.concatenate(of, axis=-1) if of else _NO_CELLS for of in aligned])
-
-
 def _align(name: str, run: _Run, expected: _Variable) -> Float64:
     """Return the draws of a variable with its cells in the order of the reference."""
     variable = run.variables[name]
@@ -362,71 +333,6 @@ def _align(name: str, run: _Run, expected: _Variable) -> Float64:
             code="mismatch",
         )
     return values
-
-
-def _drop_infinite(cells: _Cells, runs: Sequence[_Run]) -> tuple[_Cells, Reasons]:
-    """Return the cells whose draws are finite numbers in all runs."""
-    wrong = np.array([~np.isfinite(x).all(axis=(0, 1)) for x in cells.values])
-    samplers = [run.sampler for run in runs]
-    reasons: Reasons = {}
-    for label, of_runs in zip(cells.labels, wrong.T, strict=True):
-        owners = list(dict.fromkeys(compress(samplers, of_runs)))
-        if owners:
-            where = "" if len(owners) == len({*samplers}) else f" in {' and '.join(owners)}"
-            reasons.setdefault(f"{INFINITE}{where}", []).append(label)
-    return cells.select(~wrong.any(axis=0)), reasons
-
-
-def _drop_flat(cells: _Cells, runs: Sequence[_Run]) -> tuple[_Cells, Reasons]:
-    """Return the cells that no run records as constants because nothing depends on them."""
-    flat = np.zeros(len(cells.labels), bool)
-    for run, x in zip(runs, cells.values, strict=True):
-        if sites := run.draws.record.flat:
-            of_sites = [label.partition("[")[0] in sites for label in cells.labels]
-            flat |= (np.ptp(x, axis=(0, 1)) == 0) & of_sites
-    return cells.select(~flat), {FLAT: list(compress(cells.labels, flat))}
-
-
-def _drop_without_mean(
-    cells: _Cells, runs: Sequence[_Run], reference: str
-) -> tuple[_Cells, Reasons]:
-    """Return the cells that vary, and have a mean, in the reference.
-
-    Raises:
-        DataError: if a constant of the reference has another value elsewhere.
-    """
-    if not cells.labels:
-        return cells, {}
-    of_reference = [
-        (x, run.draws.log_weight)
-        for run, x in zip(runs, cells.values, strict=True)
-        if run.sampler == reference
-    ]
-    length = min(x.shape[1] for x, _ in of_reference)
-    x = np.concatenate([run[:, :length] for run, _ in of_reference])
-    constant = np.ptp(x, axis=(0, 1)) == 0
-    for run, values in zip(runs, cells.values, strict=True):
-        near = np.isclose(values, x[0, 0], rtol=_SINGLE, atol=0.0)
-        differs = constant & ~near.all(axis=(0, 1))
-        for k in np.flatnonzero(differs).tolist():
-            raise DataError(
-                f"{cells.labels[k]} is {x[0, 0, k]:g} in all draws of {reference}, but not in "
-                f"{run.sampler}: they differ in their model",
-                code="mismatch",
-            )
-    logs = [log[:, :length] for _, log in of_reference if log is not None]
-    if len(logs) == len(of_reference):
-        log_weight = np.concatenate(logs)
-        weighted = name_array(x, cells.labels, kind="weighted", log_weight=log_weight)
-        x = weighted.resampled().array
-        share = np.full(len(cells.labels), kish(weighted.importance) / len(weighted.flat))
-    else:
-        share = np.nan_to_num(np.minimum(ess(x), ess(x, "tail"))) / x[..., 0].size
-    heavy = ~constant & (estimate_tail_shapes(x, share) > POOR_PARETO_K)
-    reasons = {CONSTANT: constant, "too heavy in the tails, so that a mean may not exist": heavy}
-    return cells.select(~constant & ~heavy), {
-        why: list(compress(cells.labels, of)) for why, of in reasons.items()
-    }
 
 
 def _describe_incomplete(

@@ -79,8 +79,8 @@ def test_what_is_not_checked_is_said() -> None:
     assert report.left_out == (
         "not checked, because they are not real-valued: text, z",
         "not checked, because it is discrete: count",
-        "not checked, because it is constant: known",
         "not checked, because it is not finite: broken[1]",
+        "not checked, because it is constant: known",
     )
     first, *_, last = re.findall(r"^- (.*)", str(report), re.MULTILINE)
     assert first == "not checked, because it is not finite: broken[1]"  # it explains the failures
