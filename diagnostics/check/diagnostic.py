@@ -64,7 +64,7 @@ class Run:
     def main(self) -> Float64:
         """(C, D, components): the draws of the main sites; of all if there are none."""
         of_main = np.isin(self.draws.cells.sites, self.draws.main)
-        return self.draws.array[..., of_main] if self.draws.main else self.values
+        return self.draws.array.compress(of_main, axis=-1) if self.draws.main else self.values
 
     @cached_property
     def _components(self) -> tuple[list[str], Float64]:
