@@ -115,16 +115,14 @@ def finish(
     """
     draws, adaptation, comparison = make_draws(run), run.adaptation, None
     found: dict[str, Any] = {"options": options, "reading": reading or {}}
-    weights = None if adaptation is None else WeightDraws(draws)
-    if adaptation is not None and weights is not None:
-        lists, earlier = adaptation.prepared.lists, adaptation.prepared.earlier
-        if earlier is not None:
+    with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
+        report = check_draws(draws, run.sampled.findings)
+    if adaptation is not None:
+        weights, lists = WeightDraws(draws), adaptation.prepared.lists
+        if (earlier := adaptation.prepared.earlier) is not None:
             _warn_of_other_settings(earlier.record.likelihood, draws.record.likelihood)
         mean = weights.aligned(lists, weights.mean[None])[0]
         found["feature_scales"] = feature_scales(lists, mean)
-    with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
-        report = check_draws(draws, run.sampled.findings)
-    if adaptation is not None and weights is not None:
         if report:
             _warn_single_system(weights, adaptation.observed)
         comparison = _compare(weights, adaptation, report)

@@ -240,7 +240,7 @@ class Draws:
     @cached_property
     def cells(self) -> Cells:
         """The scalars of the main and of all sampled sites."""
-        return self.list_cells([name for name in self.values if name in self.sites])
+        return self._list_cells([name for name in self.values if name in self.sites])
 
     def components(self, *, derived: bool = False) -> dict[str, Float64]:
         """Return the draws of every scalar by name, each (C, D).
@@ -260,11 +260,10 @@ class Draws:
         >>> list(draws.components(derived=True))[1:6]
         ['WP0', 'own[news, LM0]', 'own[news, WP0]', 'own[talks, LM0]', 'own[talks, WP0]']
         """
-        cells = self.list_cells(tuple(self.values)) if derived else self.cells
+        cells = self._list_cells(tuple(self.values)) if derived else self.cells
         return dict(zip(cells.names, np.moveaxis(cells.values, -1, 0), strict=True))
 
-    def list_cells(self, sites: Sequence[str]) -> Cells:
-        """Return the scalars of the main and of some other sites."""
+    def _list_cells(self, sites: Sequence[str]) -> Cells:
         of_sites, names, values = list[str](), list[str](), [np.zeros((*self.shape, 0))]
         for site in dict.fromkeys((*self.main, *sites)):
             cells = np.asarray(self.values[site], np.float64).reshape(*self.shape, -1)

@@ -118,7 +118,7 @@ def select_variables(draws: Draws, var_names: Sequence[str] = ()) -> Opened:
     """
     if draws.sampled is not None or draws.main:
         return Opened(draws, {})
-    cells = draws.list_cells(tuple(draws.values))
+    cells = replace(draws, sampled=tuple(draws.values)).cells
     kept, left_out = leave_out(
         cells.sites,
         [name_array(cells.values, cells.names, record=draws.record)],

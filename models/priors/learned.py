@@ -173,11 +173,8 @@ def draws_by_label(posteriors: Posteriors) -> dict[str, WeightDraws]:
         raise wrong_type(rule, posteriors, "posteriors")
 
     def load(posterior: Any) -> WeightDraws:
-        return (
-            read_weight_draws(posterior)
-            if isinstance(posterior, str | Path)
-            else as_weight_draws(posterior)
-        )
+        is_file = isinstance(posterior, str | Path)
+        return read_weight_draws(posterior) if is_file else as_weight_draws(posterior)
 
     if isinstance(posteriors, Mapping) and not hasattr(posteriors, "groups"):
         return {str(label): load(item) for label, item in posteriors.items()}
