@@ -1,0 +1,194 @@
+"""What a reader would notice: dead links and names, pictures and figures without their record."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import runpy
+import unicodedata
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+import yaml
+from support.pages import INLINE_CODE, PAGES, ROOT, without_blocks, without_code
+from support.registries import REGISTRIES
+
+import bpa_ppl
+from bpa_ppl import UsageError
+from bpa_ppl.diagnostics.check.advice import ADVICE
+from bpa_ppl.extending import StartingWeights
+
+DOCS = ROOT / "docs"
+#: All pages that are read on a code host; the site has those in docs/.
+READ = sorted({*PAGES, *ROOT.glob("*.md"), *ROOT.glob("examples/**/*.md")})
+PUBLISHED = (DOCS / "published.md").read_text("utf-8")
+HEAD = ["claim of", "the paper says", "its figure", "ours", "verdict", "printed by"]
+VERDICTS = ("confirmed", "not confirmed", "open")
+#: How many claims each paper has: J is 2015, C COLING 2010, S S+SSPR 2010.
+CLAIMS = {"J": 50, "C": 21, "S": 12, "F": 31, "I": 31}
+#: Settings that a cell names are no results.
+SETTING = re.compile(r"(?:σ_o|σ_T|δ|α|β|γ) = [\d.]+(?:(?:, | and )[\d.]+)*|\]\([^)]*\)")
+NUMBER = re.compile(r"-?\d*\.\d+|\d{3} of \d{3}")
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that a page has both on a code host and on the site."""
+    headings = re.findall(r"^#+ +(.*)$", without_blocks(page), re.MULTILINE)
+    texts = [re.sub(r"\[([^]]*)\]\([^)]*\)|`", r"\1", heading).strip() for heading in headings]
+    on_host = [re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in texts]
+    plain = [unicodedata.normalize("NFKD", text).encode("ascii", "ignore") for text in texts]
+    words = [re.sub(r"[^\w\s-]", "", text.decode()).strip().lower() for text in plain]
+    return {*on_host} & {re.sub(r"[-\s]+", "-", text) for text in words}
+
+
+def is_dead(page: Path, link: str) -> bool:
+    """Return whether a relative link leads to no file of the tree, or to no section."""
+    name, _, anchor = link.partition("#")
+    target = (page.parent / name).resolve() if name else page
+    exists = target.is_relative_to(ROOT) and target.exists()
+    return not exists or bool(anchor and anchor not in anchors(target))
+
+
+@pytest.mark.needs_extras
+def test_links_and_pictures_lead_to_files_and_sections() -> None:
+    pattern = re.compile(r"\]\((?![a-z]+:)([^)\s]+)\)")
+    relative = [(page, link) for page in READ for link in pattern.findall(without_code(page))]
+    assert len(relative) > 400
+    assert [(str(page), link) for page, link in relative if is_dead(page, link)] == []
+    for link in ("docs/no-such-page.md", "docs/model.md#no-such-section", "../outside.md"):
+        assert is_dead(ROOT / "README.md", link)
+
+
+def test_links_to_notebooks_lead_to_their_pages_on_the_site() -> None:
+    hook = runpy.run_path(str(DOCS / "hooks" / "notebooks.py"))["on_page_markdown"]
+    texts = {page.stem: page.read_text("utf-8") for page in (DOCS / "how-to").glob("*.md")}
+    linking = {stem: text for stem, text in texts.items() if "notebooks/" in text}
+    assert linking
+    for stem, text in linking.items():
+        assert f"(../notebooks/{stem}.md)" in hook(text)
+
+
+@pytest.mark.needs_extras
+def test_names_in_sentences_exist() -> None:
+    """Names of the package, with the modules that they are in, and groups of entry points."""
+    groups = {registry.group for registry in (ADVICE, *REGISTRIES.values())} | {"bpa_ppl.commands"}
+    dotted, lost = re.compile(r"\bbpa(?:_ppl)?(?:\.[A-Za-z_]\w*)+"), []
+    for page, span in INLINE_CODE:
+        for name in set(dotted.findall(span)) - groups:
+            try:
+                pkgutil.resolve_name(re.sub(r"^bpa\.", "bpa_ppl.", name))
+            except (AttributeError, ImportError):
+                lost.append((page, name))
+    assert lost == []
+
+
+def resolves(text: str) -> bool:
+    for registry in REGISTRIES.values():
+        try:
+            registry.resolve(text)
+        except UsageError:
+            continue
+        return True
+    return text.startswith(("none:", "equal:")) and bool(StartingWeights.of(text))
+
+
+@pytest.mark.needs_extras
+def test_settings_in_sentences_exist() -> None:
+    """Names of components with settings, `margin:gamma=4`, alone or as the value of an option."""
+    written = re.compile(r"(?:^|(?<=[\s'\"]))[a-z-]+(?::\w+)?[:,][a-z_]+=[^\s'\"]+")
+    shown = [(page, text) for page, span in INLINE_CODE for text in written.findall(span)]
+    assert len(shown) > 30
+    assert [pair for pair in shown if not resolves(pair[1])] == []
+    assert not resolves("margin:no_such_setting=4")
+
+
+@pytest.mark.parametrize("page", ["docs/promises.md", "SECURITY.md"])
+@pytest.mark.needs_extras
+def test_promises_name_tests_that_exist(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    named = re.findall(r"`(?:tests/)?([\w/]+\.py)::(\w+)`", text)
+    assert len(named) == text.count("::") > 20
+    sources = {file: (ROOT / "tests" / file).read_text("utf-8") for file, _ in named}
+    assert [pair for pair in named if f"\ndef {pair[1]}(" not in sources[pair[0]]] == []
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert citation["version"] == bpa_ppl.__version__
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.stem for path in DOCS.glob("assets/results/*.svg")))
+def test_a_picture_shows_its_table(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    tool, drawn = importlib.import_module("draw_results"), BytesIO()
+    tool.save(tool.draw(name), drawn)
+    stored = (DOCS / f"assets/results/{name}.svg").read_text("utf-8")
+    if f"Matplotlib v{mpl.__version__}," not in stored:
+        pytest.skip("drawn by another version of Matplotlib")
+    # Names of clipping paths are hashes of coordinates that are rounded in the file.
+    svgs = (drawn.getvalue().decode(), stored)
+    one, other = (re.sub(r"\bp[0-9a-f]{10}\b", "p", svg) for svg in svgs)
+    assert one == other, f"draw {name} again by tools/draw_results.py"
+
+
+@cache
+def list_tables(text: str) -> list[list[list[str]]]:
+    """Return the tables of a text, without the line below the heading."""
+    blocks = [re.findall(r"^\|.*", block, re.M) for block in re.split(r"\n(?!\|)", text)]
+    split = re.compile(r"(?<!\\)\|")
+    return [
+        [[cell.strip() for cell in split.split(line)[1:-1]] for line in (b[0], *b[2:])]
+        for b in blocks
+        if len(b) > 2
+    ]
+
+
+def list_numbers(text: str) -> set[str]:
+    """Return the numbers of a text as the scripts print them."""
+    plain = text.replace("−", "-")
+    return {re.sub(r"^(-?)\.", r"\g<1>0.", number) for number in NUMBER.findall(plain)}
+
+
+@cache
+def read_record(key: str) -> str:
+    """Return what the script with a key printed, or the page that its numbers stand on."""
+    (rows,) = [rows for head, *rows in list_tables(PUBLISHED) if head[0] == "key"]
+    ((command, output),) = [cells for name, *cells in rows if name == f"`{key}`"]
+    (path,) = re.findall(r"\]\(([^)#]*)", output)
+    if not path:
+        return PUBLISHED.split("## Single runs of Moses")[1].split("\n## ")[0]
+    text = (DOCS / path).read_text("utf-8")
+    records = re.split(r"^Printed by `python benchmarks/", text, flags=re.M)
+    chosen = [one for one in records if one.startswith(f"{command.strip('`')}`")]
+    return chosen[0] if path.endswith(".txt") else text
+
+
+ROWS = [row for head, *rows in list_tables(PUBLISHED) for row in rows if head == HEAD]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0].partition(":")[0])
+def test_figures_of_a_claim_are_in_the_record_of_its_script(row: list[str]) -> None:
+    place, claim, _, ours, verdict, keys = row
+    assert all(row)
+    assert verdict in VERDICTS
+    assert 0 < len(claim.split()) <= 25
+    assert re.match(r"[JCSFI]\d+\b", place)
+    printed = set().union(*(list_numbers(read_record(key)) for key in re.findall(r"`(.*?)`", keys)))
+    assert list_numbers(SETTING.sub("", ours)) - printed == set()
+
+
+def test_the_page_of_claims_counts_its_verdicts_and_has_each_claim() -> None:
+    confirmed, refuted, undecided = map([row[4] for row in ROWS].count, VERDICTS)
+    counts = f"{confirmed} are confirmed, {refuted} are not confirmed, and {undecided} are open"
+    assert counts in " ".join(PUBLISHED.split())
+    tables = [rows for head, *rows in list_tables(PUBLISHED) if head[0] == HEAD[0]]
+    places = "\n".join(row[0] for rows in tables for row in rows)
+    expected = {f"{paper}{n}" for paper, count in CLAIMS.items() for n in range(1, count + 1)}
+    assert set(re.findall(r"\b[JCSFI]\d+\b", places)) == expected
