@@ -140,7 +140,7 @@ def pairs(options: Any) -> None:
             table.row(row, *(f"{value:.3f}" for value in np.mean(results, axis=0)))
 
 
-def share_of_best(lists: NBest, posterior: bpa.Draws) -> float:
+def share_of_best(lists: NBest, posterior: bpa.WeightDraws) -> float:
     """Return the share of choices among the best candidates; those of equal score share it."""
     gain, first = read_column(lists, "gain"), lists.offsets[:-1]
     best = gain == np.repeat(np.maximum.reduceat(gain, first), lists.sizes)

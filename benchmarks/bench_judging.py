@@ -221,7 +221,7 @@ def best_of_four(truth: np.ndarray, slips: tuple[float, ...], answers: int, seed
     return lists.with_sentence_extras(rankings=rankings)
 
 
-def covered(draws: bpa.Draws, truth: np.ndarray) -> int:
+def covered(draws: bpa.WeightDraws, truth: np.ndarray) -> int:
     """Return how many 95 % intervals of weights have the true ones."""
     low, high = np.quantile(draws.flat, [0.025, 0.975], axis=0)
     return int(np.count_nonzero((low < truth) & (truth < high)))

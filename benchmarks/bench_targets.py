@@ -35,7 +35,7 @@ from support.known_targets import TARGETS, KnownTarget, target
 def cells(exact: KnownTarget, runs: list[Draws]) -> tuple[str, str]:
     """Return the bias with the number of runs that fail, and the rates."""
     together = concatenate_runs(runs).reordered(exact.lists.feature_names)
-    standard = (together.weights - exact.mean) / exact.sd
+    standard = (together.array - exact.mean) / exact.sd
     estimates = [estimate_mean(together, standard[..., k]) for k in range(len(exact.mean))]
     worst = max(estimates, key=lambda one: abs(one.mean))
     failed = sum(not check(run) for run in runs)

@@ -51,7 +51,8 @@ class Choices:
             `lists.rows(s)`.
         ids: (S,) the ids of the lists as in their file: texts, or else integers.
         choice: (S,) the position of the chosen candidate in its list.
-        canonical: (S,) the position of the first-best under the canonical weights.
+        canonical: (S,) the position of the first-best under the canonical weights; 0, the decoder's
+            first candidate, if the posterior records none.
         probabilities: (H,) of the derivation or, where equal strings are summed, of the string.
         derivation_probabilities: (H,) of each derivation; they sum to 1 over each list.
         gain: the metric of expected gains, such as `ter`, or None where the posterior has another

@@ -352,7 +352,8 @@ class Decider:
         draws: the draws.
         every_draw: the draws that decide between candidates of nearly equal probability, if they
             are not `draws`.
-        canonical: (K,) the canonical weights, or None where they are not known.
+        canonical: (K,) the canonical weights; None where they are not known, and lists have the
+            order of the decoder.
         derivations: `separate` or `summed`.
     """
 
@@ -398,7 +399,7 @@ class Decider:
             few = aligned.thin(count)
             aligned = few if rule.needs_density else few.with_moments_of(aligned)
         canonical = None
-        if draws.canonical is not None:
+        if draws.canonical is not None and draws.record.canonical:
             canonical = draws.aligned(lists, draws.canonical[None])[0]
         return cls(rule, aligned, every_draw, canonical, derivations)
 

@@ -17,6 +17,7 @@ from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices
 from bpa_ppl.diagnostics.ways.judged import choose_recorded_gain, has_inputs, uses_preferences
 from bpa_ppl.diagnostics.ways.paired import Scoreboard, choose_metrics
+from bpa_ppl.diagnostics.ways.simple_ways import lacks_canonical
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl
@@ -375,10 +376,8 @@ class Summary:
 
     @property
     def before(self) -> str:
-        """The choices before: canonical, initial or, if no weights are recorded, first."""
-        if self._draws.canonical is None:
-            return "first"
-        return "canonical" if self._draws.record.canonical else "initial"
+        """The choices before: canonical or, if no canonical weights are recorded, first."""
+        return "first" if lacks_canonical(self._draws) else "canonical"
 
     @property
     def scores(self) -> Scoreboard | None:

@@ -61,7 +61,7 @@ def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
     heuristic = as_weight_draws(adapt(toy, CANONICAL, preset="published-2010"))
     options = {"likelihood": "oracle", "prior": "isotropic:variance=1.0"}
     named = made(toy, sampler="heuristic:draws=100,delta=8", **options)
-    np.testing.assert_array_equal(heuristic.draws.log_weight, named.log_weight)
+    np.testing.assert_array_equal(heuristic.draws.log_weight, named.draws.log_weight)
     assert heuristic.record.sampler.settings == {"draws": 100, "delta": 8.0}
     pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
     with raises(UsageError, "missing-setting", parameter="sampler", match="weight-trace:lists="):

@@ -192,7 +192,7 @@ def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
     np.testing.assert_allclose(sampled.log_density, log_density, rtol=1e-3)
     one = name_weights(
         sampled.z["weights"], NAMES, kind="weighted", log_weight=sampled.log_weight
-    ).resampled()
+    ).marginal.resampled()
     difference = one.flat - np.asarray(prior.mean)
     units = np.linalg.solve(np.linalg.cholesky(matrix), difference.T)
     log_scales = np.linspace(-3, 3, 201)
@@ -247,16 +247,16 @@ def test_many_features_are_adapted_and_checked() -> None:
         sampler="auto:draws=400",
         progress=lambda *step: steps.append(step),
     )
-    assert draws.sites == ("weights", "directions")
-    assert draws.values["directions"].shape == (4, 400, 50)
+    assert draws.draws.sites == ("weights", "directions")
+    assert draws.draws.values["directions"].shape == (4, 400, 50)
     assert draws.weights.shape == (4, 400, 300)
     report = check(draws)
     assert report, str(report)
     scales = [step for step in steps if step[2] == "scale of the prior"]
     assert len(scales) > 9
     assert all(done <= total for done, total, _ in scales)
-    stuck = dict(draws.values)
-    stuck["directions"] = draws.values["directions"].copy()
+    stuck = dict(draws.draws.values)
+    stuck["directions"] = draws.draws.values["directions"].copy()
     stuck["directions"][0, :, 7] += 3.0
     failed = check(with_parts(draws, values=stuck))
     assert {one.where for one in failed.failures} >= {"directions[7]"}

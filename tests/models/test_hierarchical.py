@@ -19,7 +19,7 @@ from support.raising import raises
 from support.targets import starting_at_zero
 
 import bpa_ppl as bpa
-from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, from_arrays, from_lists
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError, WeightDraws, from_arrays, from_lists
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import prepare
 from bpa_ppl.diagnostics.check.check import Report
@@ -73,12 +73,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def posterior(folder: Path) -> Draws:
+def posterior(folder: Path) -> WeightDraws:
     return bpa.as_weight_draws(bpa.read_posterior(folder / "post.nc"))
 
 
 @pytest.mark.slow
-def test_each_domain_has_the_weights_of_its_customers(posterior: Draws) -> None:
+def test_each_domain_has_the_weights_of_its_customers(posterior: WeightDraws) -> None:
     assert posterior.domains == tuple(WEIGHTS)
     assert bpa.check(posterior)
     for name, truth in WEIGHTS.items():
@@ -94,7 +94,7 @@ def test_each_domain_has_the_weights_of_its_customers(posterior: Draws) -> None:
 
 
 @pytest.mark.slow
-def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
+def test_the_moments_are_those_of_numpyro(posterior: WeightDraws) -> None:
     lists = pairs(40)
     observed = observe(prepare(lists, gain="gain", likelihood="oracle"))
     options: dict[str, Any] = {"progress_bar": False, "chain_method": "sequential"}
@@ -103,7 +103,7 @@ def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
         mcmc.run(jax.random.key(3), observed.table(domains=True), PRIOR, Oracle())
         reference = mcmc.get_samples(group_by_chain=True)
     for name in ("shared", "scale", "own", "weights"):
-        assert_equal_moments(posterior.values[name], reference[name], 200, name)
+        assert_equal_moments(posterior.draws.values[name], reference[name], 200, name)
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_no_chain_of_nuts_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.mean(draws.draws.statistics["diverging"]) < 0.02
 
 
-def test_predictions_by_leave_one_out_are_those_of_the_domain(posterior: Draws) -> None:
+def test_predictions_by_leave_one_out_are_those_of_the_domain(posterior: WeightDraws) -> None:
     """Of pairs, p without a list is the harmonic mean of p over the draws."""
     lists = pairs(40)
     names, gain = lists.sentence_extras["domain"], read_column(lists, "gain").reshape(-1, 2)
@@ -144,7 +144,7 @@ def test_predictions_by_leave_one_out_are_those_of_the_domain(posterior: Draws) 
     assert abs(accuracy(posterior, lists) - np.mean(found > 0.5)) < 0.05
 
 
-def test_a_promised_agreement_is_kept_in_new_lists_of_the_domains(posterior: Draws) -> None:
+def test_a_promised_agreement_is_kept_in_new_lists_of_the_domains(posterior: WeightDraws) -> None:
     new = pairs(400, seed=5)
     result = bpa.rerank(new, posterior, agree=0.85, unchecked=True)
     right = read_column(new, "gain")[new.offsets[:-1] + result.choice]
@@ -197,7 +197,7 @@ def test_between_the_pooled_and_the_separate_posteriors(scale: float) -> None:
         assert own.deviation == pytest.approx(other.deviation, rel=0.2)
 
 
-def test_lists_of_mixed_and_of_new_domains(posterior: Draws) -> None:
+def test_lists_of_mixed_and_of_new_domains(posterior: WeightDraws) -> None:
     test = pairs(20, seed=2)
     mixed = test.select(np.random.default_rng(0).permutation(len(test)))
     together = bpa.rerank(mixed, posterior, unchecked=True)
@@ -211,7 +211,7 @@ def test_lists_of_mixed_and_of_new_domains(posterior: Draws) -> None:
         bpa.rerank(test.without("domain"), posterior, unchecked=True)
 
 
-def test_weights_of_a_new_domain_vary_as_those_of_the_others(posterior: Draws) -> None:
+def test_weights_of_a_new_domain_vary_as_those_of_the_others(posterior: WeightDraws) -> None:
     """Their variance is that of the shared ones, and the expected one between domains."""
     shared = posterior.draws.values["shared"].reshape(-1, 2)
     scale = posterior.draws.values["scale"].reshape(-1, 1)
@@ -220,7 +220,7 @@ def test_weights_of_a_new_domain_vary_as_those_of_the_others(posterior: Draws) -
 
 
 def test_files_and_the_command_line(
-    folder: Path, posterior: Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, posterior: WeightDraws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
     assert posterior.domains == tuple(WEIGHTS)
@@ -243,7 +243,7 @@ def test_files_and_the_command_line(
     assert "of 36 choices are sure" in succeed(*rerank, "--agree", 0.75).err
 
 
-def test_what_makes_no_sense_is_refused(posterior: Draws) -> None:
+def test_what_makes_no_sense_is_refused(posterior: WeightDraws) -> None:
     with raises(DataError, "missing-column", parameter="domain"):
         bpa.adapt(pairs(5).without("domain"), gain="gain", model="hierarchical")
     with pytest.raises(DataError, match="the posterior domain 1: its model has no Gaussian prior"):

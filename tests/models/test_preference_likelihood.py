@@ -227,7 +227,7 @@ def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
     judged = judged.with_sentence_extras(preferences=entries)
     options: dict[str, Any] = {"prior": Isotropic(variance=VARIANCE), "seed": 4}
     posterior = as_weight_draws(adapt(judged, {"LM0": 0.4}, sampler="laplace", **options))
-    assert posterior.draws.coords["rater"] == ("ann", "bob")
+    assert [*posterior.draws.coords["rater"]] == ["ann", "bob"]
     weight, odds = np.linspace(-1.8, 4.2, 41), np.linspace(-12.0, 8.0, 81)
     p = expit(weight[:, None] * np.where(best, x, -x))[:, None]  # (weights, 1, answers)
     slip = expit(odds)[None, :, None]

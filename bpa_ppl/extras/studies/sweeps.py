@@ -36,6 +36,7 @@ from bpa_ppl.gains.metric import Metric
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
+from bpa_ppl.posterior.weight_draws import WeightDraws
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import AnyStart, StartingWeights
 
@@ -245,11 +246,12 @@ def _run(
 ) -> dict[str, float]:
     """Return the quantities of one run; those that it does not have are left out."""
     draws, result = draw_posterior(target, engine, seed=seed), {}
+    weights = WeightDraws(draws).marginal
     if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:
-        result["R-hat"] = largest_r_hat(draws)
+        result["R-hat"] = largest_r_hat(weights)
     if (rates := draws.statistics.get("acceptance_rate")) is not None:
         result["acceptance"] = float(np.mean(rates))
-    result["ESS"] = smallest_ess(draws)
+    result["ESS"] = smallest_ess(weights)
     result["passed"] = float(bool(check(draws)))
     if test is not None:
         choice = rerank(test, draws, unchecked=True).choice

@@ -91,7 +91,7 @@ def test_settings_of_the_likelihood_and_of_the_prior(lists: NBest, prior: str | 
         )
         texts = rerank(test, posterior, unchecked=True).texts
         assert row["TER"] == pytest.approx(corpus_score(texts, test.references, "ter").value)
-        assert row["ESS"] == pytest.approx(smallest_ess(as_weight_draws(posterior)))
+        assert row["ESS"] == pytest.approx(smallest_ess(as_weight_draws(posterior).marginal))
 
 
 @pytest.mark.usefixtures("without_drawing")
