@@ -6,7 +6,9 @@ Also the names that columns have in files, and how one file is read.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +16,10 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, locate, quote
+from bpa_ppl.errors import MEMORY, DataError, locate, quote
 from bpa_ppl.formats.roles import Roles
 from bpa_ppl.formats.values import CONVERT, parse_finite
-from bpa_ppl.lists.nbest import DROP, NBest, take
+from bpa_ppl.lists.nbest import DROP, take
 
 #: Names of fields that are not features: of a candidate, and of its sentence.
 TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"
@@ -30,138 +32,6 @@ PREFERENCES, TIES, RANKINGS = JUDGEMENTS = "preferences", "ties", "rankings"
 OF_SENTENCE = "sentence."
 
 _SHOWN = 400  # characters of the names of columns in a message
-
-
-class ColumnNames:
-    """The names that columns have in one file; one with dots may be that of a field of an object.
-
-    Args:
-        names: of columns that have another name than usual, by the usual one.
-        origin: the name of the file, for messages.
-        format: the name of the format, for messages.
-
-    Raises:
-        DataError: if one column has two names.
-
-    >>> names = ColumnNames({"id": "segment", "text": "output"}, "dev.csv")
-    >>> names.usual(["segment", "output", "lm"])
-    {'segment': 'id', 'output': 'text', 'lm': 'lm'}
-    """
-
-    def __init__(self, names: Mapping[str, str], origin: str, format: str = ""):
-        self.names, self._origin, self._format = names, origin, format
-        self._usual = {name: usual for usual, name in names.items()}
-        self._dotted = [name for name in self._usual if "." in name]
-        self._replaced: set[str] = set()
-        self._present: set[str] = set()  # columns with another name, once they have been seen
-        self._columns: dict[Any, Any] = {}  # those seen, with a value where it may be an object
-        for usual, name in names.items():
-            if (other := self._usual[name]) != usual:
-                problem = f"{usual} and {other} are both {quote(name)}: name a column for each"
-                raise DataError(problem, origin, parameter="format", code="duplicate")
-
-    def usual(self, names: Collection[str]) -> dict[str, str]:
-        """Return the usual name of each column of a file, or of each field of an object.
-
-        A column is left out, with a warning, if another one takes its place.
-        """
-        present = [name for name in self._usual if name in names]
-        self._present.update(present)
-        if self.names and not self._columns.keys() >= set(names):
-            self._columns |= names if isinstance(names, dict) else dict.fromkeys(names)
-        replaced = {self._usual[name] for name in present}
-        for name in replaced.intersection(names).difference(self._usual, self._replaced):
-            self._replaced.add(name)
-            problem = f"the column {name} is left out: {quote(self.names[name])} takes its place"
-            warn_user(f"{locate(self._origin)}{problem}")
-        kept = (name for name in names if name in self._usual or name not in replaced)
-        return {name: self._usual.get(name, name) for name in kept}
-
-    def fields(self, record: Mapping[Any, Any], *, of_candidate: bool = False) -> dict[str, Any]:
-        """Return an object with the usual names of its fields.
-
-        Args:
-            record: the object.
-            of_candidate: whether its text is that of a candidate, if only the text of the sentence
-                has another name.
-
-        >>> record = {"message": {"content": "a cat", "role": "assistant"}}
-        >>> ColumnNames({"text": "message.content"}, "dev.jsonl").fields(record)
-        {'message': {'role': 'assistant'}, 'text': 'a cat'}
-        """
-        for name in self._dotted:
-            if name not in record and (found := _split_field(record, name)):
-                record = {**found[0], name: found[1]}
-        usual = self.usual(record)
-        if of_candidate and TEXT in usual and TEXT not in self.names:
-            usual[TEXT] = TEXT
-        return {usual[name]: record[name] for name in usual}
-
-    def require_all(self) -> None:
-        """Check that a file that has been read has each column with another name.
-
-        Raises:
-            DataError: with the columns, if one has never been seen.
-        """
-        missing = (usual for usual, name in self.names.items() if name not in self._present)
-        self.require(missing if self._columns else (), self._columns, None)
-
-    def require(self, required: Iterable[str], columns: Iterable[str], line: int | None) -> None:
-        """Check that a file has some columns.
-
-        Args:
-            required: usual names.
-            columns: the usual names of those that it has.
-            line: where they are named, for the message.
-
-        Raises:
-            DataError: with the columns and the setting that names them, if one is missing.
-
-        >>> ColumnNames({}, "dev.csv", format="csv").require(["id", "text"], ["hyp", "lm"], 1)
-        Traceback (most recent call last):
-        bpa_ppl.errors.DataError: dev.csv:1: no columns id and text (the columns are 'hyp, lm'): ...
-        """
-        columns = list(columns)
-        present = {usual: name for usual, name in self.names.items() if name in self._present}
-        missing = [
-            usual
-            for usual in dict.fromkeys(required)
-            if usual not in columns or self.names.get(usual, usual) != present.get(usual, usual)
-        ]
-        if not missing:
-            return
-        first, parameter = missing[0], "format" if self._origin != NBest.origin else None
-        name = self.names.get(first, first)
-        names = list(iter_field_names(self._columns)) or columns
-        absent = " and ".join(self.names.get(usual, usual) for usual in missing)
-        problem = f"no column{'s' * (len(missing) > 1)} {absent} (the columns are "
-        problem += f"{quote(', '.join(names), _SHOWN)})"
-        if (other := self._usual.get(name, first)) != first:
-            problem = f"no {first}, since the column {name} is read as the {other}"
-            remedy, parameter = "name a column for each", "format"
-        elif parameter is None:
-            remedy = f"rename the columns, {', '.join(f'NAME to {usual}' for usual in missing)}"
-        else:
-            remedy = f"name the {' and the '.join(missing)} in the format, {self.setting(missing)}"
-            if missing == [ID, TEXT] and not self.names:
-                remedy += f", or preferred answers, {self.setting(('chosen', 'rejected'))} or "
-                remedy += f"{self.setting(('response_a', 'response_b', 'winner'))}; "
-                remedy += f"the first line of a table has the names of its columns; {CONVERT}"
-            if first in self.names:
-                remedy = f"name another one, {self.setting(missing)}"
-                if first in columns or first not in (ID, TEXT):
-                    remedy += f", or leave out {first}={name}"
-        code = "missing-column"
-        raise DataError(f"{problem}: {remedy}", self._origin, line, parameter=parameter, code=code)
-
-    def setting(self, missing: Iterable[str]) -> str:
-        """Return the format with its settings, in which some columns have yet to be named.
-
-        >>> ColumnNames({"id": "segment"}, "dev.csv", format="csv").setting(["text"])
-        'csv:id=segment,text=NAME'
-        """
-        names = {**self.names, **dict.fromkeys(missing, "NAME")}
-        return f"{self._format}:" + ",".join(f"{usual}={name}" for usual, name in names.items())
 
 
 def _split_field(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:
@@ -257,31 +127,133 @@ class Block(NamedTuple):
         )
 
 
-class ReadOptions(NamedTuple):
-    """How to read one file.
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read one file, and the names of the columns that have been seen in it.
 
     Attributes:
         origin: the name of the file, for messages.
         bad: "error", or "drop" to leave out a candidate with a value that is not a finite number.
         first_id: the id of the first sentence, for formats without ids.
-        names: of the columns in the file, if they differ from the usual ones.
         roles: of the columns, as the user names them.
+        names: of columns in the file, by the usual ones; one with dots may be that of a field of
+            an object.
+        format: the name of the format, for messages.
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
         typed: whether the file distinguishes numbers from texts; in one that does not, ids of
             digits are integers.
         any_order: whether the candidates of a sentence need not be adjacent.
         divides_totals: whether the totals may be divided by a length.
+        seen: the columns of a file of which some have other names.
+        replaced: those of them that are left out, since another one takes their place.
+
+    Raises:
+        DataError: if one column has two names.
     """
 
-    origin: str
+    origin: str = MEMORY
     bad: str = "error"
     first_id: int = 0
-    names: ColumnNames = ColumnNames({}, "")
-    roles: Roles = Roles()
+    roles: Roles = field(default_factory=Roles)
+    names: Mapping[str, str] = field(default_factory=dict)
+    format: str = ""
     nan_is_missing: bool = True
     typed: bool = True
     any_order: bool = True
     divides_totals: bool = False
+    seen: dict[str, Any] = field(default_factory=dict, init=False)
+    replaced: set[str] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        for usual, other in combinations(self.names, 2):
+            if (name := self.names[usual]) == self.names[other]:
+                problem = f"{usual} and {other} are both {quote(name)}: name a column for each"
+                raise self.error(problem, code="duplicate", parameter="format")
+
+    def rename(self, fields: Mapping[str, Any], *, of_candidate: bool = False) -> dict[str, Any]:
+        """Return a table, or an object, with the usual names of its columns or fields.
+
+        A column is left out, with a warning, if another one takes its place.
+
+        Args:
+            fields: the columns or fields. Those of a sentence with candidates have another text.
+            of_candidate: whether they are of such a candidate: its text alone is renamed.
+
+        >>> record = {"message": {"content": "a cat", "role": "assistant"}}
+        >>> ReadOptions(names={"text": "message.content"}).rename(record)
+        {'message': {'role': 'assistant'}, 'text': 'a cat'}
+        """
+        for name in self.names.values():
+            if "." in name and name not in fields and (split := _split_field(fields, name)):
+                fields = {**split[0], name: split[1]}
+        names = dict(self.names)
+        if of_candidate:
+            names = {TEXT: names.get(TEXT, TEXT)}
+        elif names.get(CANDIDATES, CANDIDATES) in fields:
+            names.pop(TEXT, None)
+        usual = {name: usual for usual, name in names.items()}
+        if not self.seen.keys() >= fields.keys():
+            self.seen.update(fields)
+        replaced = {n for n, of in names.items() if of in self.seen} - usual.keys()
+        for name in replaced.intersection(fields) - self.replaced:
+            self.replaced.add(name)
+            problem = f"the column {name} is left out: {quote(names[name])} takes its place"
+            warn_user(f"{locate(self.origin)}{problem}")
+        return {usual.get(n, n): value for n, value in fields.items() if n not in replaced}
+
+    def require(self, required: Iterable[str], columns: Iterable[str], line: int | None) -> None:
+        """Check that a file has some columns.
+
+        Args:
+            required: usual names.
+            columns: the usual names of those that it has.
+            line: where they are named, for the message.
+
+        Raises:
+            DataError: with the columns and the setting that names them, if one is missing.
+
+        >>> ReadOptions("dev.csv", format="csv").require(["id", "text"], ["hyp", "lm"], 1)
+        Traceback (most recent call last):
+        bpa_ppl.errors.DataError: dev.csv:1: no columns id and text (the columns are 'hyp, lm'): ...
+        """
+        columns = list(columns)
+        unseen = {usual for usual, name in self.names.items() if name not in self.seen}
+        missing = [n for n in dict.fromkeys(required) if n not in columns or n in unseen]
+        if not missing:
+            return
+        first, parameter = missing[0], "format" if self.origin != MEMORY else None
+        name = self.names.get(first, first)
+        shown = list(iter_field_names(self.seen)) or columns
+        absent = " and ".join(self.names.get(usual, usual) for usual in missing)
+        problem = f"no column{'s' * (len(missing) > 1)} {absent} (the columns are "
+        problem += f"{quote(', '.join(shown), _SHOWN)})"
+        others = [usual for usual, of in self.names.items() if of == name != self.names.get(first)]
+        if others:
+            problem = f"no {first}, since the column {name} is read as the {others[0]}"
+            remedy, parameter = "name a column for each", "format"
+        elif parameter is None:
+            remedy = f"rename the columns, {', '.join(f'NAME to {usual}' for usual in missing)}"
+        elif first in self.names:
+            remedy = f"name another one, {self.setting(missing)}"
+            if first in self.seen or first not in (ID, TEXT):
+                remedy += f", or leave out {first}={name}"
+        else:
+            remedy = f"name the {' and the '.join(missing)} in the format, {self.setting(missing)}"
+            if missing == [ID, TEXT] and not self.names:
+                remedy += f", or preferred answers, {self.setting(('chosen', 'rejected'))} or "
+                remedy += f"{self.setting(('response_a', 'response_b', 'winner'))}; "
+                remedy += f"the first line of a table has the names of its columns; {CONVERT}"
+        code = "missing-column"
+        raise self.error(f"{problem}: {remedy}", line, code, parameter)
+
+    def setting(self, missing: Iterable[str]) -> str:
+        """Return the format with its settings, in which some columns have yet to be named.
+
+        >>> ReadOptions("dev.csv", names={"id": "segment"}, format="csv").setting(["text"])
+        'csv:id=segment,text=NAME'
+        """
+        names = {**self.names, **dict.fromkeys(missing, "NAME")}
+        return f"{self.format}:" + ",".join(f"{usual}={name}" for usual, name in names.items())
 
     def error(
         self,

@@ -120,7 +120,9 @@ class _Tables:
     def finish(self) -> None:
         """Check what only the end of the file shows."""
         ids, dropped = self.ids, self.schema.dropped
-        self.options.names.require_all()
+        options, seen = self.options, self.options.seen
+        unseen = [usual for usual, name in options.names.items() if name not in seen]
+        options.require(unseen if seen else (), (), None)
         lost = [number for number in dropped if number not in ids.lines]
         if lost:
             problem = f"every candidate of sentence {ids.name(lost[0])} has a value that is not "

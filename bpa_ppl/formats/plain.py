@@ -10,6 +10,7 @@ file. Scores are read as a whole, texts block by block.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, TextIO, TypeAlias
 
 import numpy as np
@@ -169,7 +170,7 @@ def _read_columns(paths: list[str], options: ReadOptions) -> _Columns:
         stems = [f"score{place}" for place in range(len(paths))]
     columns: _Columns = {}
     for path, stem in zip(paths, stems, strict=True):
-        names, table = _read_scores(options._replace(origin=path))
+        names, table = _read_scores(replace(options, origin=path))
         for name, values in zip(names or expand(stem, table.shape[1]), table.T, strict=True):
             if name in columns:
                 raise DataError(f"two columns of scores {name}: rename one", path, code="duplicate")

@@ -17,7 +17,6 @@ from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
     TEXT,
-    ColumnNames,
     ReadOptions,
     iter_field_names,
 )
@@ -138,8 +137,8 @@ def iter_nbest(
         raise wrong_value("chunk must be at least 1", chunk, "chunk")
     chosen = resolve_format(format)
     require_one_of(bad, ("error", "drop"), "policy", "bad")
-    options = ReadOptions(origin_name(path), bad, chosen.first_id)
-    options = options._replace(roles=make_roles(features, exclude, missing))
+    roles = make_roles(features, exclude, missing)
+    options = ReadOptions(origin_name(path), bad, chosen.first_id, roles)
     entries = [] if references is None else [load_references(references)]
     entries += [] if sources is None else [load_sources(sources)]
     file = InputFile(path)
@@ -167,9 +166,10 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
 
 def options_of(reader: NBestFormat, options: ReadOptions) -> ReadOptions:
     """Return how a file of a format is read."""
-    name = NBEST_FORMATS.name_of(reader)
-    return options._replace(
-        names=ColumnNames(reader.column_names(), options.origin, name),
+    return replace(
+        options,
+        names=reader.column_names(),
+        format=NBEST_FORMATS.name_of(reader),
         roles=replace(options.roles, all_numbers=reader.defines_features),
         nan_is_missing=reader.nan_is_missing,
         typed=reader.typed,

@@ -32,11 +32,9 @@ from bpa_ppl.formats.block import (
     SOURCE,
     TEXT,
     Block,
-    ColumnNames,
     ReadOptions,
 )
 from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
-from bpa_ppl.formats.roles import Roles
 from bpa_ppl.formats.values import abbreviate, advise_lines, from_arrow
 from bpa_ppl.lists.labels import find_label, find_repeated
 from bpa_ppl.lists.nbest import NBest
@@ -51,12 +49,6 @@ OF_PANDAS = (
 )
 _ENDLESS = "objects are nested without an end"
 _LIKE = """: write objects such as {"text": "a cat", "features": {"lm": -1.5}}"""
-
-
-def read_in_memory(roles: Roles | None = None) -> ReadOptions:
-    """Return how data in memory are read."""
-    names = ColumnNames({}, NBest.origin)
-    return ReadOptions(NBest.origin, names=names, roles=roles or Roles())
 
 
 def read_rows(
@@ -96,7 +88,7 @@ def parse_records(records: Any, options: ReadOptions) -> Block:
     """Return the columns of records, of columns by name, or of a data frame that exports Arrow.
 
     >>> records = [{"id": 0, "text": "a", "features": {"lm": -1}, "year": 1990}]
-    >>> parse_records(records, read_in_memory()).candidates
+    >>> parse_records(records, ReadOptions()).candidates
     {'text': ['a'], 'features.lm': [-1], 'year': [1990]}
     """
     if hasattr(records, "__arrow_c_stream__"):
@@ -162,7 +154,7 @@ class _Rows:
     """Takes the rows of one file apart, block by block."""
 
     def __init__(self, options: ReadOptions):
-        self._options, self._names = options, options.names
+        self._options = options
         self._error = partial(options.error, code="bad-data")
         self._pair: Fields | None = None  # the fields of answers that are compared
         self._nested: bool | None = None  # whether a record is a sentence with its candidates
@@ -209,18 +201,17 @@ class _Rows:
             flat = flat.flatten()  # fields of objects have names with dots
         if twice := find_repeated(flat.column_names):
             raise _repetition_error(self._options, twice)
-        columns_of_both = (*table.schema, *flat.schema)
-        usual = self._names.usual([field.name for field in columns_of_both])
+        columns = {name: of[name] for of in (flat, table) for name in of.column_names}
+        renamed = self._options.rename(columns)
         for field in table.schema:
-            if field.name in usual and "period" in _find_extension(field):
+            if "period" in _find_extension(field):
                 problem = f"the column {field.name} is of periods of time: convert it to texts, or "
                 problem += "to numbers with a unit"
                 raise self._error(problem, code="wrong-type")
-        fields = {usual[field.name] for field in columns_of_both if field.name in usual}
-        named = not self._names.names.keys().isdisjoint(SETTINGS)
-        if CANDIDATES in fields or named or find_answer_fields(fields):
+        named = not self._options.names.keys().isdisjoint(SETTINGS)
+        if CANDIDATES in renamed or named or find_answer_fields(renamed):
             return None
-        return {usual[name]: flat[name] for name in flat.column_names if name in usual}
+        return {n: of for n, of in renamed.items() if not pa.types.is_struct(of.type)}
 
     def _read_records(
         self, rows: Sequence[Any], lines: Sequence[int], dropped: list[str]
@@ -236,13 +227,13 @@ class _Rows:
                 if isinstance(record, list) and self._options.origin != NBest.origin:
                     problem += f": {advise_lines(self._options.origin, '[')}"
                 raise self._error(problem, line)
-            renamed = bool(self._names.names)
+            renamed = bool(self._options.names)
             if renamed:
-                record = self._names.fields(record)
+                record = self._options.rename(record)
                 if not records:
                     used = (ID, *SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
-                    required = [n for n in used if n in self._names.names]
-                    self._names.require(required, record, line)
+                    required = [n for n in used if n in self._options.names]
+                    self._options.require(required, record, line)
             if {TEXT, CANDIDATES}.isdisjoint(record):
                 self._pair = self._pair or find_answer_fields(record)
                 if self._pair is not None:
@@ -263,7 +254,7 @@ class _Rows:
     ) -> dict[str, Any]:
         """Return a row of preferences; one that is dropped is a sentence without candidates."""
         try:
-            return parse_pair(record, fields, self._error, line, self._names.names)
+            return parse_pair(record, fields, self._error, line, self._options.names)
         except DataError as error:
             if self._options.bad != "drop" or error.parameter != "bad":
                 raise
@@ -306,7 +297,7 @@ class _Rows:
                 problem = f"{CANDIDATES}[{place}] is {abbreviate(candidate)}, neither a text nor "
                 raise self._error(f"{problem}an object with a text{_LIKE}", line)
             if fields is candidate and renamed:
-                fields = self._names.fields(fields, of_candidate=True)
+                fields = self._options.rename(fields, of_candidate=True)
             candidates.append(fields)
         return candidates
 

@@ -131,8 +131,8 @@ class Schema:
         if TEXT not in block.candidates:
             names.pop(TEXT, None)  # a text of the list is not that of a candidate
         required = [ID, TEXT] if block.parent is None else [TEXT]
-        required += [name for name in self.options.names.names if name in names]
-        self.options.names.require(required, names, line)
+        required += [name for name in self.options.names if name in names]
+        self.options.require(required, names, line)
         ids = self.ids.read(block)
         sentences = self._sentences(block)
         texts = from_arrow(block.candidates[TEXT])
@@ -227,7 +227,7 @@ class Schema:
             return
         kind = "text of a candidate"
         if block.parent is None:
-            kind, column = "text of a row", self.options.names.names.get(TEXT, TEXT)
+            kind, column = "text of a row", self.options.names.get(TEXT, TEXT)
         if set(map(type, texts)) - {str} or "\0" in "".join(texts):
             refuse(kind, texts, error, column)
         if not self._typed and any(text.startswith(("[", "{", " ")) for text in texts):

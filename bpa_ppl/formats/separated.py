@@ -288,16 +288,15 @@ def _open_blocks(blocks: Iterable[bytes], origin: str, line: int) -> Iterator[io
 
 
 def _check_header(header: list[str], line: int, options: ReadOptions) -> None:
-    names = options.names
     for odd in [*([""] if "" in header else []), *find_repeated(header)]:
         problem = f"two columns {odd} in the header: rename one"
         if not odd:
             problem = "a column without a name in the header: name or remove it (pandas: to_csv "
             problem += "with index=False)"
         raise options.error(problem, line, "bad-name")
-    columns = names.usual(header).values()
-    pairs = find_answer_fields(columns) or not names.names.keys().isdisjoint(SETTINGS)
-    names.require(names.names if pairs else (ID, TEXT, *names.names), columns, line)
+    columns = options.rename(dict.fromkeys(header))
+    pairs = find_answer_fields(columns) or not options.names.keys().isdisjoint(SETTINGS)
+    options.require(options.names if pairs else (ID, TEXT, *options.names), columns, line)
 
 
 def _header_cells(line: bytes, separator: str, *, quoted: bool = True) -> list[str]:

@@ -34,6 +34,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ class Kaldi(NBestFormat, frozen=True):
             raise UsageError(problem, parameter="scores", code="duplicate")
         tables: dict[str, dict[str, float]] = {}
         for path in files:
-            of_file = options._replace(origin=path)
+            of_file = replace(options, origin=path)
             tables[path] = {key: of_file.number(*of) for key, of in _read_entries(of_file).items()}
         counts, last, is_open = Counter[str](), ("", ""), self.score is None
         for key, text, number in _entries(lines, options):
@@ -199,7 +200,7 @@ def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]
     present = [name for name in (_SCORE, _TOKEN) if any((of / name).is_file() for of in folders)]
     records: dict[str, tuple[int, dict[str, Any]]] = {}
     for folder in folders:
-        of_file = {n: options._replace(origin=str(folder / n)) for n in (*present, TEXT)}
+        of_file = {n: replace(options, origin=str(folder / n)) for n in (*present, TEXT)}
         entries = {name: _read_entries(file) for name, file in of_file.items()}
         for key, (text, line) in entries[TEXT].items():
             if folder == folders[0]:

@@ -28,9 +28,9 @@ from bpa_ppl.errors import (
     wrong_shape,
     wrong_value,
 )
-from bpa_ppl.formats.block import SOURCE
+from bpa_ppl.formats.block import SOURCE, ReadOptions
 from bpa_ppl.formats.build import build, join_columns, join_strings
-from bpa_ppl.formats.records import parse_records, read_in_memory
+from bpa_ppl.formats.records import parse_records
 from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.roles import AnyFeatures, Missing, Roles, make_roles
 from bpa_ppl.formats.samples import build_block
@@ -237,8 +237,7 @@ def from_records(
     require_one_of(bad, ("error", "drop"), "policy", "bad")
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_FIRST_ID:
         raise wrong_value("first_id must be an integer of at most 18 digits", first_id, "first_id")
-    options = read_in_memory(make_roles(features, exclude, missing))
-    options = options._replace(bad=bad, first_id=first_id)
+    options = ReadOptions(NBest.origin, bad, first_id, make_roles(features, exclude, missing))
     block = parse_records(records, options)
     return next(build([block], options, _to_entries(references, sources)))
 
@@ -272,7 +271,7 @@ def from_samples(
     >>> lists.features[:, [0, 3]].tolist()
     [[-3.5, 3.0], [-1.5, 2.0]]
     """
-    options = read_in_memory(Roles(all_numbers=True))
+    options = ReadOptions(roles=Roles(all_numbers=True))
     block = build_block(texts, logprobs)
     return next(build([block], options, _to_entries(references, sources)))
 

@@ -40,9 +40,9 @@ from bpa_ppl.extras.judging.serving.web import (
     web_application,
 )
 from bpa_ppl.features.recipe import describe_unused
-from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT, TOTAL
+from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT, TOTAL, ReadOptions
 from bpa_ppl.formats.build import build
-from bpa_ppl.formats.records import read_in_memory, read_rows
+from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES, Roles
 from bpa_ppl.lists.building import from_lists
 from bpa_ppl.posterior.weight_draws import DOMAIN
@@ -256,7 +256,7 @@ def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[di
     # Equal or missing ids are allowed here: every record is a list.
     numbered = [{**record, "id": number} for number, record in enumerate(records, 1)]
     features = _list_features(reranker)
-    options = read_in_memory(Roles(tuple(features), optional=True))
+    options = ReadOptions(roles=Roles(tuple(features), optional=True))
     declared = [OF_FEATURES + name for name in features]
     used = {*features, *declared, *reranker.needs, *_domain_field(reranker)}
     numbered, unused = select_fields(numbered, used)
