@@ -76,7 +76,7 @@ class SentenceIds:
             self._kind = type(None)
             return np.arange(first, first + count)
 
-        def error(row: int, problem: str, code: str = "bad-data") -> DataError:
+        def error(row: int, problem: str, code: str = "bad-data", **_: Any) -> DataError:
             return self.options.error(f"sentence id {problem}", block.line[row], code)
 
         are_texts = types == {str} and all(text and "\0" not in text for text in set(values))

@@ -11,11 +11,13 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
-from bpa_ppl._runtime.arrays import NUL_IN_TEXT
+from bpa_ppl._runtime.arrays import FINITE, LARGEST, NUL_IN_TEXT, is_missing, read_number
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.values import abbreviate
+from bpa_ppl.lists.nbest import DROP, advise_exclusion
 
 #: How texts begin that may be lists or objects.
 _OBJECT = re.compile(r"\s*(\[\s*[\[{'\"]|\{\s*['\"])")
@@ -26,14 +28,16 @@ class Rule(NamedTuple):
 
     Attributes:
         breaks: whether a value breaks it.
-        problem: what follows the name of the column, with `{value}` for the value, and `{column}`
-            for the name of the column in the file.
+        problem: what follows the name of the column, with `{value}` for the value, `{column}` for
+            the name of the column in the file, and `{without}` for how the column is left out.
         code: of the error.
+        parameter: that the error is about.
     """
 
     breaks: Callable[[Any], bool]
     problem: str
     code: str = "bad-data"
+    parameter: str | None = None
 
 
 def _is_object(value: Any) -> bool:
@@ -55,6 +59,28 @@ _NUL = Rule(
     f"has {NUL_IN_TEXT}",
     "bad-encoding",
 )
+
+
+def _number_rules(parameter: str, *, cells: bool) -> tuple[Rule, Rule]:
+    """Return the rules of numbers of features, or of judgements, which may be true or false."""
+    is_feature, drop = parameter == "bad", f", or drop such candidates {DROP}"
+    read = partial(read_number, cells=cells, truths=not is_feature)
+    problem = "is {value}, not a number: write numbers"
+    problem += ", and nothing where there is none" if cells else ""
+    problem += ", or leave the column out ({without})" + drop if is_feature else ""
+    finite = f"is {{value}}, not {FINITE}: correct it{drop if is_feature else ''}"
+
+    def is_none(value: Any) -> bool:
+        return read(value) is None or (is_feature and is_missing(value))
+
+    def is_large(value: Any) -> bool:
+        number = read(value)
+        return number is not None and (abs(number) > LARGEST or (is_feature and number != number))
+
+    code = "bad-number"
+    return Rule(is_none, problem, code, parameter), Rule(is_large, finite, code, parameter)
+
+
 _MISSING_TEXT = Rule(lambda value: value is None, "is missing: give each candidate a text")
 _NO_TEXT = Rule(
     lambda value: not isinstance(value, str), "is {value}, not a text: write it as a text"
@@ -105,6 +131,10 @@ RULES: dict[str, tuple[Rule, ...]] = {
         ),
         _NUL,
     ),
+    "feature": _number_rules("bad", cells=False),
+    "feature in a cell": _number_rules("bad", cells=True),
+    "judgement": _number_rules("gain", cells=False),
+    "judgement in a cell": _number_rules("gain", cells=True),
     "finite": (
         Rule(
             lambda value: isinstance(value, float) and not math.isfinite(value),
@@ -122,15 +152,16 @@ def refuse(
     Args:
         kind: of the values, in `RULES`.
         values: of a column.
-        error: makes the error of a place among the values, a problem and a code.
+        error: makes the error of a place among the values, a problem, a code and a parameter.
         column: the name of the column in the file.
 
-    >>> refuse("source", ["a cat", 7], lambda row, problem, code: DataError(problem, code=code))
+    >>> refuse("source", ["a cat", 7], lambda row, problem, **_: DataError(problem))
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: is 7, not a text: write it as one
     """
     for rule in RULES[kind]:
         row = next((row for row, value in enumerate(values) if rule.breaks(value)), None)
         if row is not None:
-            value = abbreviate(values[row])
-            raise error(row, rule.problem.format(value=value, column=column), code=rule.code)
+            of_column = {"column": column, "without": advise_exclusion([column])}
+            problem = rule.problem.format(value=abbreviate(values[row]), **of_column)
+            raise error(row, problem, code=rule.code, parameter=rule.parameter)

@@ -40,13 +40,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import (
-    FINITE,
     LARGEST,
     Float64,
     is_missing,
-    is_number,
     read_number,
-    to_float,
 )
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate
@@ -68,7 +65,6 @@ from bpa_ppl.formats.ids import SentenceIds
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.rules import refuse
 from bpa_ppl.formats.values import (
-    abbreviate,
     combine_chunks,
     from_arrow,
     has_numbers,
@@ -77,7 +73,6 @@ from bpa_ppl.formats.values import (
     without_empty,
 )
 from bpa_ppl.lists.labels import find_label
-from bpa_ppl.lists.nbest import DROP, advise_exclusion
 
 
 class Schema:
@@ -111,8 +106,6 @@ class Schema:
         self.dropped: list[int] = []
         self._error = partial(options.error, code="bad-data")
         self._typed, self._nan_is_missing = options.typed, options.nan_is_missing
-        self._write = "write numbers"
-        self._write += "" if options.typed else ", and nothing where there is none"
         # Whether a column is a feature; None as long as a pattern takes it, and has no value.
         self._features: dict[str, bool | None] = {}
         self._sentence_lines: dict[str, int] = {}  # where extras of sentences begin
@@ -142,7 +135,9 @@ class Schema:
         if rows.any() and self.options.bad != "drop":
             row = int(np.argmax(rows))
             name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
-            raise self._bad_number(block, name, row)
+            name = name if name in block.candidates else OF_FEATURES + name
+            values = block.candidates[name][row : row + 1]
+            self._refuse("feature", block, name, from_arrow(values), row)
         self.numbers.update(numbers)
         block = block._replace(
             candidates={TEXT: texts} | numbers | extras, sentences=sentences, ids=ids
@@ -194,20 +189,6 @@ class Schema:
             raise self._error(problem, self._sentence_lines[name])
         return numbers, extras
 
-    def _bad_number(self, block: Block, name: str, row: int) -> DataError:
-        """Return the error of a value of a feature or total that is not a finite number."""
-        names = block.candidates
-        value = names[name if name in names else OF_FEATURES + name][row]
-        value = value.as_py() if hasattr(value, "as_py") else value
-        what = f"{FINITE}: correct it, or drop such candidates {DROP}"
-        if self._read(value) is None:
-            what = (
-                f"a number: {self._write}, or leave the column out ({advise_exclusion([name])}), "
-            )
-            what += f"or drop such candidates {DROP}"
-        problem = f"is {abbreviate(value)}, not {what}"
-        return self._error_at(block, name, row, problem, parameter="bad", code="bad-number")
-
     def _check_name_of_feature(self, name: str, block: Block) -> None:
         """Refuse a feature of the file with the name of another column."""
         if name in (TEXT, TOTAL):
@@ -241,66 +222,42 @@ class Schema:
             if chosen is None and (isinstance(values, np.ndarray) or has_numbers(values)):
                 chosen = True
             elif chosen is None:
-                plain = map(str, values) if is_arrow(values) else values
-                value = next((of for of in plain if not self._is_missing(of)), None)
-                chosen = None if value is None else self._read(value) is not None
+                read = map(self._read, map(str, values) if is_arrow(values) else values)
+                chosen = next((of is not None for of in read if of is None or of == of), None)
             self._features[name] = chosen
         return bool(chosen)
 
     def _read(self, value: Any) -> float | None:
-        """Return a number, or that which a cell of text prints; None for anything else."""
-        if isinstance(value, str) and not self._typed:
-            return read_number(value, cells=True)
-        return to_float(value) if is_number(value) else None
+        """Return a number, NaN if it is missing, infinite if it is not finite; None for others."""
+        number = read_number(value, cells=not self._typed)
+        if number is None or abs(number) <= LARGEST or is_missing(value):
+            return number
+        return number if number != number and self._nan_is_missing else math.inf
 
     def _check_numbers(self, block: Block, name: str, values: Any) -> None:
         """Refuse a value that is neither a number, true or false, nor missing."""
         if isinstance(values, np.ndarray) or has_numbers(values):
             return
-        cells = is_arrow(values) and not self._typed
-        if cells and parse_cells(combine_chunks(values)) is not None:
-            return
-        values = from_arrow(values)
-        if {int, float, bool}.issuperset(map(type, values)):
-            return
-        for row, value in enumerate(values):
-            if self._is_missing(value) or isinstance(value, bool):
-                continue
-            number = self._read(value)
-            if number is None or (not self._typed and abs(number) > LARGEST):
-                what = f"a number: {self._write}" if number is None else f"{FINITE}: correct it"
-                problem = f"is {abbreviate(value)}, not {what}"
-                details = {"parameter": "gain", "code": "bad-number"}
-                raise self._error_at(block, name, row, problem, **details)
+        if self._typed or not is_arrow(values) or parse_cells(combine_chunks(values)) is None:
+            self._refuse("judgement", block, name, from_arrow(values))
 
     def _numbers(self, values: Any) -> Float64:
         """Return numbers, NaN where one is missing, and infinity in place of any other value."""
-        numbers: Any = values
         if is_arrow(values):
             cells = not (self._typed or has_numbers(values))
             numbers = parse_cells(combine_chunks(values)) if cells else None
-            numbers = from_arrow(values, numbers=True) if numbers is None else numbers
-        if not isinstance(numbers, np.ndarray):
-            numbers = self._to_array(numbers)
-        numbers = np.asarray(numbers, np.float64)
+            values = from_arrow(values, numbers=True) if numbers is None else numbers
+        if not isinstance(values, np.ndarray) and {float, int}.issuperset(map(type, values)):
+            with suppress(OverflowError):
+                values = np.fromiter(values, np.float64, len(values))
+        if not isinstance(values, np.ndarray):
+            found = map(self._read, values)
+            values = [math.inf if number is None else number for number in found]
+        numbers = np.asarray(values, np.float64)
         if not self._nan_is_missing:
             numbers = np.where(np.isnan(numbers), np.inf, numbers)
         large = np.abs(numbers) > LARGEST
         return np.where(large, np.inf, numbers) if large.any() else numbers
-
-    def _to_array(self, values: Sequence[Any]) -> Float64:
-        """Return numbers, NaN where one is missing, and infinity in place of any other value."""
-        if {float, int}.issuperset(map(type, values)):
-            with suppress(OverflowError):
-                return np.fromiter(values, np.float64, len(values))
-        found = (math.nan if self._is_missing(value) else self._read(value) for value in values)
-        return np.array([math.inf if number is None else number for number in found], np.float64)
-
-    def _is_missing(self, value: Any) -> bool:
-        """Return whether a value is missing: an empty text is one only as a cell of a text file."""
-        if isinstance(value, str):
-            return not (self._typed or value)
-        return is_missing(value) or (self._nan_is_missing and _is_nan(value))
 
     def _others(self, values: Any) -> Any:
         """Return a column of any values, but None for NaN and for empty cells of a text file."""
@@ -313,8 +270,19 @@ class Schema:
             return tuple(None if _is_nan(value) else value for value in values)
         return tuple(values)
 
+    def _refuse(
+        self, kind: str, block: Block, name: str, values: Sequence[Any], first: int = 0
+    ) -> None:
+        """Refuse what is not a number among values of a field of the candidates from the first."""
+
+        def error(row: int, problem: str, **details: Any) -> DataError:
+            return self._error_at(block, name, first + row, problem, **details)
+
+        kind += "" if self._typed else " in a cell"
+        refuse(kind, values, error, name.removeprefix(OF_FEATURES))
+
     def _error_at(
-        self, block: Block, name: str, row: int, message: str, **details: str
+        self, block: Block, name: str, row: int, message: str, **details: Any
     ) -> DataError:
         """Return the error that names a field of one candidate."""
         line = block.line[block.parents[row]]
@@ -357,8 +325,8 @@ class Schema:
 
     def _error_of(self, block: Block, name: str) -> Callable[..., DataError]:
         """Return what makes errors about a field of a record, by its place in a block."""
-        return lambda row, problem, code: self._error(
-            f"{name} {problem}", block.line[row], code=code
+        return lambda row, problem, **details: self._error(
+            f"{name} {problem}", block.line[row], **details
         )
 
     def _references(
