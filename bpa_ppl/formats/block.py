@@ -75,8 +75,6 @@ class Block(NamedTuple):
             record is a candidate.
         line: (records,) the line, or the number, of each record.
         strings: distinct texts, if the column `text` of the candidates has their numbers.
-        dropped: the records without candidates that were dropped, and why.
-        ids: (records,) the ids of the sentences as integers, once these are checked.
     """
 
     candidates: dict[str, Any]
@@ -84,8 +82,6 @@ class Block(NamedTuple):
     parent: Int64 | None
     line: Int64
     strings: Sequence[str] | None = None
-    dropped: Sequence[str] = ()
-    ids: Int64 = np.empty(0, np.int64)
 
     @property
     def parents(self) -> Int64:
@@ -108,7 +104,6 @@ class Block(NamedTuple):
             sentences=take(self.sentences, records),
             parent=None if self.parent is None else numbers[self.parent[rows]],
             line=self.line[records],
-            ids=take(self.ids, records),
         )
 
     def slice(self, start: int, stop: int | None = None) -> Block:
@@ -123,13 +118,12 @@ class Block(NamedTuple):
             sentences=take(self.sentences, records),
             parent=parent,
             line=self.line[records],
-            ids=take(self.ids, records),
         )
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read one file, and the names of the columns that have been seen in it.
+    """How to read one file, and what has been seen in it.
 
     Attributes:
         origin: the name of the file, for messages.
@@ -144,6 +138,7 @@ class ReadOptions:
             digits are integers.
         any_order: whether the candidates of a sentence need not be adjacent.
         divides_totals: whether the totals may be divided by a length.
+        dropped: the records without candidates that were dropped, and why.
         seen: the columns of a file of which some have other names.
         replaced: those of them that are left out, since another one takes their place.
 
@@ -161,6 +156,7 @@ class ReadOptions:
     typed: bool = True
     any_order: bool = True
     divides_totals: bool = False
+    dropped: list[str] = field(default_factory=list, init=False)
     seen: dict[str, Any] = field(default_factory=dict, init=False)
     replaced: set[str] = field(default_factory=set, init=False)
 

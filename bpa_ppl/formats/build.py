@@ -14,8 +14,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, locate, suggest_name
-from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, TOTAL, Block, ReadOptions
-from bpa_ppl.formats.ids import SentenceIds
+from bpa_ppl.formats.block import ID, ID_NUMBER, REFERENCE, SOURCE, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.roles import require_columns
 from bpa_ppl.formats.samples import name_prompts
@@ -67,33 +66,33 @@ def build(
     >>> list(build([Block(texts, ids, None, lines)], options))
     [NBest(1 sentence, 2 candidates, 1 feature, from dev.nbest)]
     """
-    ids = SentenceIds(options, empty)
-    tables = _Tables(Schema(options, ids), tuple(entries))
+    schema = Schema(options, empty)
+    tables = _Tables(schema, tuple(entries))
     parts: list[Block] = []
     last: int | None = None
     count = 0  # lists so far
-    for block in map(tables.schema.check, blocks):
-        tables.rows_dropped += block.dropped
+    for block in map(schema.check, blocks):
+        ids = block.sentences[ID_NUMBER]
         starts = filled = np.flatnonzero(block.sizes)
         if block.parent is None:
-            starts = filled[_find_starts(block.ids[filled], last)]
+            starts = filled[_find_starts(ids[filled], last)]
         numbers = count + np.arange(len(starts))
         count += len(starts)
-        ids.enter(block, starts, whole=sentences == sys.maxsize)
+        schema.enter(block, starts, whole=sentences == sys.maxsize)
         done = 0
         for start in starts[(numbers > 0) & (numbers % sentences == 0)].tolist():
             parts.append(block.slice(done, start))
             yield tables.make(parts)
             done = start
         parts.append(block.slice(done) if done else block)
-        last = int(block.ids[filled[-1]]) if len(filled) else last
+        last = int(ids[filled[-1]]) if len(filled) else last
     table = tables.make(parts) if parts else None
     tables.finish()
-    if table is None or not ids.lines:
+    if table is None or not schema.lines:
         remedy = "the file is empty"
-        if tables.rows_dropped:
-            remedy = f"no row in it can be used: {tables.rows_dropped[0]}"
-        elif ids.empty:
+        if options.dropped:
+            remedy = f"no row in it can be used: {options.dropped[0]}"
+        elif schema.empty:
             remedy = "no sentence in it has candidates: create the lists again"
         raise DataError(f"no n-best list: {remedy}", options.origin, code="no-data")
     yield table
@@ -108,9 +107,7 @@ class _Tables:
     """
 
     def __init__(self, schema: Schema, entries: Sequence[SentenceLines]):
-        self.schema, self.options, self.ids = schema, schema.options, schema.ids
-        self.rows_dropped: list[str] = []  # and why
-        self._entries = entries
+        self.schema, self.options, self._entries = schema, schema.options, entries
         self._without_reference: list[int | str] = []  # ids of sentences, of which others have one
         self._with_references = False
         self._features: tuple[str, ...] | None = None  # of the first table
@@ -119,28 +116,28 @@ class _Tables:
 
     def finish(self) -> None:
         """Check what only the end of the file shows."""
-        ids, dropped = self.ids, self.schema.dropped
-        options, seen = self.options, self.options.seen
+        schema, options = self.schema, self.options
+        dropped, seen = schema.dropped, options.seen
         unseen = [usual for usual, name in options.names.items() if name not in seen]
         options.require(unseen if seen else (), (), None)
-        lost = [number for number in dropped if number not in ids.lines]
+        lost = [number for number in dropped if number not in schema.lines]
         if lost:
-            problem = f"every candidate of sentence {ids.name(lost[0])} has a value that is not "
-            raise self.options.error(f"{problem}finite: correct the file", code="bad-number")
-        lists = format_count(len(ids.lines), "sentence")
+            problem = f"every candidate of sentence {schema.name(lost[0])} has a value that is not "
+            raise options.error(f"{problem}finite: correct the file", code="bad-number")
+        lists = format_count(len(schema.lines), "sentence")
         notes: list[str] = []
-        if ids.scattered:
-            lines = "lines {} and {}".format(*ids.scattered)
+        if schema.scattered:
+            lines = "lines {} and {}".format(*schema.scattered)
             notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
         if dropped:
             candidates = format_count(len(dropped), "candidate")
             notes.append(f"{candidates} dropped for values that are not finite")
         without = []
-        if ids.empty:
-            absent = f"{format_count(len(ids.empty), 'sentence')} without candidates"
-            without.append(f"{absent}, the first of id {ids.name(min(ids.empty))}: left out")
-        if self.rows_dropped:
-            rows = name_prompts(self.rows_dropped)
+        if schema.empty:
+            absent = f"{format_count(len(schema.empty), 'sentence')} without candidates"
+            without.append(f"{absent}, the first of id {schema.name(min(schema.empty))}: left out")
+        if options.dropped:
+            rows = name_prompts(options.dropped)
             without.append(f"rows without a judgement or an answer: {rows}")
         notes += ["; ".join(without)] if without else []
         if self._without_source:
@@ -150,10 +147,10 @@ class _Tables:
             absent = f"no reference for {format_count(len(self._without_reference), 'sentence')}"
             first = self._without_reference[0]
             notes.append(f"{absent}, the first of id {first}: `adapt` leaves such lists out")
-        if ids.lines:
-            notes += chain.from_iterable(entries.check(ids) for entries in self._entries)
+        if schema.lines:
+            notes += chain.from_iterable(entries.check(schema) for entries in self._entries)
         for note in notes:
-            warn_user(f"{locate(self.options.origin)}{note}")
+            warn_user(f"{locate(options.origin)}{note}")
 
     def make(self, parts: list[Block]) -> NBest:
         """Return the lists of some blocks with their references and sources; empties `parts`."""
@@ -168,10 +165,10 @@ class _Tables:
         if strings is None:
             strings, index = intern(index)
         records = np.flatnonzero(block.sizes)
-        ids = block.ids[records]
+        ids = block.sentences[ID_NUMBER][records]
         starts = _find_starts(ids, None)
         lines = block.line[block.parents]
-        if self.ids.scattered:  # each record is a candidate
+        if self.schema.scattered:  # each record is a candidate
             _, first, sentence = np.unique(ids, return_index=True, return_inverse=True)
             records = np.argsort(first[sentence], kind="stable")
             numbers, extras = take(numbers, records), take(extras, records)
@@ -183,16 +180,17 @@ class _Tables:
         extras_of = {
             name: self._sentence_column(name, values, block, records, bounds)
             for name, values in block.sentences.items()
+            if name != ID_NUMBER
         }
         sources, references = extras_of.pop(SOURCE, None), extras_of.pop(REFERENCE, None)
         identifiers = ids.tolist()
         pairs = zip(extras_of.get(ID, identifiers), identifiers, strict=True)
         names = [number if name is None else name for name, number in pairs]
         lists_lines = block.line[records[starts]].tolist()
-        self.ids.keys += id_keys(names) if self._entries else ()
+        self.schema.keys += id_keys(names) if self._entries else ()
         paired: dict[str, Any] = {}
         for entries in self._entries:
-            paired[entries.what], numbered = entries.find(self.ids, identifiers, lists_lines)
+            paired[entries.what], numbered = entries.find(self.schema, identifiers, lists_lines)
             ids = ids if numbered is identifiers else np.array(numbered, np.int64)
         references, sources = paired.get(REFERENCE, references), paired.get(SOURCE, sources)
         if references is not None:
@@ -242,7 +240,7 @@ class _Tables:
             records: those that have candidates, in the order of the lists.
             bounds: where the lists begin among these, and their number.
         """
-        if len(records) < len(values) or self.ids.scattered:
+        if len(records) < len(values) or self.schema.scattered:
             values = take(tuple(values), records)
         if len(bounds) > len(values):
             return tuple(values)
@@ -256,7 +254,7 @@ class _Tables:
                 for i in stated:
                     if of_list[i] is not value and of_list[i] != value:
                         record = records[start + i]
-                        sentence = self.ids.name(int(block.ids[record]))
+                        sentence = self.schema.name(int(block.sentences[ID_NUMBER][record]))
                         problem = f"another {name} than before for sentence {sentence}: write "
                         problem += "the same one in all its rows, or give it another id"
                         raise DataError(problem, self.options.origin, int(block.line[record]))
@@ -385,7 +383,6 @@ def _join(parts: Sequence[Block], numbers: Collection[str]) -> Block:
         parent,
         np.concatenate([part.line for part in parts]),
         strings,
-        ids=np.concatenate([part.ids for part in parts]),
     )
 
 

@@ -171,8 +171,7 @@ class _Rows:
         lines: list[int] = lines_of.tolist()
         if self._nested is None and len(rows) == 1 and is_table(rows[0]):
             raise self._error(OF_PANDAS, lines[0])
-        dropped: list[str] = []
-        records = self._read_records(rows, lines, dropped)
+        records = self._read_records(rows, lines)
         if not self._nested:
             return _make_block(self._columns([record for record, _ in records], lines), lines_of)
         pairs = zip(records, lines, strict=True)
@@ -190,7 +189,7 @@ class _Rows:
         for name in [n for n, v in sentences.items() if self._is_named(n) and _has_lists(v)]:
             column = self._spread(name, sentences.pop(name), sizes, lines)
             self._add(candidates, name, column, of_candidates)
-        return Block(candidates, sentences, parents, lines_of, dropped=tuple(dropped))
+        return Block(candidates, sentences, parents, lines_of)
 
     def _read_table(self, table: pa.Table) -> dict[str, Any] | None:
         """Return the columns of a table; None if each row is several candidates."""
@@ -214,7 +213,7 @@ class _Rows:
         return {n: of for n, of in renamed.items() if not pa.types.is_struct(of.type)}
 
     def _read_records(
-        self, rows: Sequence[Any], lines: Sequence[int], dropped: list[str]
+        self, rows: Sequence[Any], lines: Sequence[int]
     ) -> list[tuple[dict[Any, Any], bool]]:
         """Return records with the usual fields, all of which have candidates, or none.
 
@@ -237,7 +236,7 @@ class _Rows:
             if {TEXT, CANDIDATES}.isdisjoint(record):
                 self._pair = self._pair or find_answer_fields(record)
                 if self._pair is not None:
-                    record, renamed = self._read_pair(record, line, self._pair, dropped), False
+                    record, renamed = self._read_pair(record, line, self._pair), False
             if self._nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
             records.append((record, renamed))
@@ -249,9 +248,7 @@ class _Rows:
                 raise self._error(problem, line)
         return records
 
-    def _read_pair(
-        self, record: dict[str, Any], line: int, fields: Fields, dropped: list[str]
-    ) -> dict[str, Any]:
+    def _read_pair(self, record: dict[str, Any], line: int, fields: Fields) -> dict[str, Any]:
         """Return a row of preferences; one that is dropped is a sentence without candidates."""
         try:
             return parse_pair(record, fields, self._error, line, self._options.names)
@@ -259,7 +256,7 @@ class _Rows:
             if self._options.bad != "drop" or error.parameter != "bad":
                 raise
             problem, *_ = error.message.removeprefix(locate(error.path, line)).rsplit(": ", 2)
-            dropped.append(f"row {line}: {problem}")
+            self._options.dropped.append(f"row {line}: {problem}")
         return {ID: record[ID], CANDIDATES: []} if ID in record else {CANDIDATES: []}
 
     def _is_named(self, name: str) -> bool:

@@ -16,7 +16,7 @@ from bpa_ppl._runtime.arrays import to_members, to_texts
 from bpa_ppl._runtime.messages import format_count, log_info
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE, ReadOptions
-from bpa_ppl.formats.ids import SentenceIds
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.separated import read_cells
 from bpa_ppl.formats.streams import (
     STANDARD,
@@ -75,13 +75,13 @@ class SentenceLines(NamedTuple):
             return cls(group_references(value), "the references")
         return cls(to_references(value), "the text")
 
-    def _are_by_value(self, ids: SentenceIds) -> bool:
+    def _are_by_value(self, ids: Schema) -> bool:
         """Return whether ids are texts that print the numbers of lines, as the first one shows."""
         by_place = ids.counted and not isinstance(self.lines, Mapping)
         return by_place and isinstance(ids.keys[0], int)
 
     def find(
-        self, ids: SentenceIds, numbers: Sequence[int], lines: Sequence[int]
+        self, ids: Schema, numbers: Sequence[int], lines: Sequence[int]
     ) -> tuple[tuple[Any, ...], Sequence[int]]:
         """Return the entries of some lists, and the ids that name the lines.
 
@@ -113,7 +113,7 @@ class SentenceLines(NamedTuple):
                 raise self._no_entry(ids, place, line)
         return tuple(found), keys if by_value else numbers
 
-    def check(self, ids: SentenceIds) -> Iterator[str]:
+    def check(self, ids: Schema) -> Iterator[str]:
         """Yield a sentence for lines that are not used, when all lists are read.
 
         Raises:
@@ -150,7 +150,7 @@ class SentenceLines(NamedTuple):
             remedy += f", or references with ids: a file .tsv with a header {ID}<TAB>{self.what}"
         return remedy
 
-    def _no_entry(self, ids: SentenceIds, place: int, line: int) -> DataError:
+    def _no_entry(self, ids: Schema, place: int, line: int) -> DataError:
         """Return the error of an id beyond the lines."""
         first, count = ids.options.first_id, len(self.lines)
         problem = f"no {self.what} for sentence id {first + place}: {self.origin} has {count} "
@@ -160,7 +160,7 @@ class SentenceLines(NamedTuple):
         return self._error(ids, problem + self._remedy, line)
 
     def _error(
-        self, ids: SentenceIds, problem: str, line: int | None = None, **details: Any
+        self, ids: Schema, problem: str, line: int | None = None, **details: Any
     ) -> DataError:
         """Return an error about the parameter and the file of the lists."""
         details = {"parameter": f"{self.what}s", "code": "bad-data", **details}

@@ -34,6 +34,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,12 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import (
     LARGEST,
     Float64,
+    Int64,
     is_missing,
     read_number,
 )
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, locate
+from bpa_ppl.errors import MEMORY, DataError, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -61,7 +63,6 @@ from bpa_ppl.formats.block import (
     Block,
     ReadOptions,
 )
-from bpa_ppl.formats.ids import SentenceIds
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.rules import refuse
 from bpa_ppl.formats.values import (
@@ -72,6 +73,7 @@ from bpa_ppl.formats.values import (
     parse_cells,
     without_empty,
 )
+from bpa_ppl.lists.ids import id_key
 from bpa_ppl.lists.labels import find_label
 
 
@@ -81,29 +83,42 @@ class Schema:
     The columns that the user, the file or its format names as features must have numbers; all
     others are extras, and are kept as they are.
 
+    Ids are integers of 64 bits, or texts if the first block has others: then the integer of a
+    sentence is its place in the order in which ids appear. Sentences without ids are counted.
+
     Args:
         options: how to read, with the roles of columns.
-        ids: of the sentences.
+        empty: where sentences without candidates are entered: by id, the source, None if unknown.
 
     Attributes:
         numbers: the names of the features, and of the total.
         dropped: the ids of candidates that are left out for a bad value.
+        keys: of the ids of the lists of all tables so far, see `id_key`.
+        lines: of each list, the line in which it begins, by id.
+        empty: the sentences without candidates, by id.
+        scattered: two lines of a sentence whose rows are not adjacent.
 
     >>> from bpa_ppl.formats.roles import Roles
     >>> block = Block(
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
     ...     {"id": [3]}, np.array([0, 0]), np.array([1]),
     ... )
-    >>> options = ReadOptions("dev.jsonl", roles=Roles(("lm",)))
-    >>> block = Schema(options, SentenceIds(options)).check(block)
-    >>> block.ids.tolist(), block.candidates
-    ([3], {'text': ['a cat', 'cat'], 'lm': array([-1.5,  nan]), 'by': ('x', 'y')})
+    >>> block = Schema(ReadOptions("dev.jsonl", roles=Roles(("lm",)))).check(block)
+    >>> block.sentences, block.candidates["lm"], block.candidates["by"]
+    ({'id_number': array([3])}, array([-1.5,  nan]), ('x', 'y'))
     """
 
-    def __init__(self, options: ReadOptions, ids: SentenceIds):
-        self.options, self.ids = options, ids
+    def __init__(self, options: ReadOptions, empty: dict[int, str | None] | None = None):
+        self.options = options
         self.numbers: set[str] = set()
         self.dropped: list[int] = []
+        self.keys: list[Any] = []
+        self.lines: dict[int, int] = {}
+        self.empty = {} if empty is None else empty
+        self.scattered: tuple[int, int] | None = None
+        self._kind: type | None = None  # of ids: int or str, or NoneType where there are none
+        self._records = 0
+        self._places: dict[str, int] = {}  # of ids that are texts
         self._error = partial(options.error, code="bad-data")
         self._typed, self._nan_is_missing = options.typed, options.nan_is_missing
         # Whether a column is a feature; None as long as a pattern takes it, and has no value.
@@ -126,8 +141,7 @@ class Schema:
         required = [ID, TEXT] if block.parent is None else [TEXT]
         required += [name for name in self.options.names if name in names]
         self.options.require(required, names, line)
-        ids = self.ids.read(block)
-        sentences = self._sentences(block)
+        sentences = {ID_NUMBER: self._read_ids(block), **self._sentences(block)}
         texts = from_arrow(block.candidates[TEXT])
         numbers, extras = self._candidates(block, texts)
         bad = [np.isinf(values) for values in numbers.values()]
@@ -139,18 +153,110 @@ class Schema:
             values = block.candidates[name][row : row + 1]
             self._refuse("feature", block, name, from_arrow(values), row)
         self.numbers.update(numbers)
-        block = block._replace(
-            candidates={TEXT: texts} | numbers | extras, sentences=sentences, ids=ids
-        )
+        block = block._replace(candidates={TEXT: texts} | numbers | extras, sentences=sentences)
         if rows.any():
             block = self._drop(block, rows)
         return block
 
+    @property
+    def counted(self) -> bool:
+        """Whether the ids number texts, the extra `id` of the sentences, as they appear."""
+        return self._kind is str
+
+    def name(self, number: int) -> int | str:
+        """Return the id of a sentence as the file has it."""
+        texts = {self.options.first_id + place: text for text, place in self._places.items()}
+        return texts.get(number, number)
+
+    def _read_ids(self, block: Block) -> Int64:
+        """Return (records,) the ids as integers.
+
+        Raises:
+            DataError: naming the line, if one is missing, is a list or an object, or is not an
+                integer where those of the blocks before are.
+        """
+        count = len(block.line)
+        first = self.options.first_id + self._records
+        self._records += count
+        values = block.sentences.get(ID, [None] * count)
+        if isinstance(values, np.ndarray):
+            return values
+        types = set(map(type, values))
+        if self._kind in (None, type(None)) and types == {type(None)}:
+            self._kind = type(None)
+            return np.arange(first, first + count)
+
+        def error(row: int, problem: str, code: str = "bad-data", **_: Any) -> DataError:
+            return self.options.error(f"sentence id {problem}", block.line[row], code)
+
+        are_texts = types == {str} and all(text and "\0" not in text for text in set(values))
+        refuse("id", () if types == {int} or are_texts else values, error)
+        printed: list[Any] = values if types == {int} else list(map(str, values))
+        distinct = dict.fromkeys(printed)
+        keys = {one: one if self.options.typed else id_key(one) for one in distinct}
+        odd = [one for one, key in keys.items() if not _is_integer(key)]
+        self._kind = self._kind or (str if odd else int)
+        if self._kind is type(None):
+            raise error(0, f"{quote(values[0])}, but the rows before have none")
+        if self._kind is int and odd:
+            problem = f"{quote(odd[0])} is not an integer of 64 bits, as those before "
+            raise error(printed.index(odd[0]), f"{problem}are: write all ids in the same way")
+        if self._kind is str:
+            first = self.options.first_id
+            for text in map(str, distinct):
+                self._places.setdefault(text, len(self._places))
+            keys = {one: first + self._places[str(one)] for one in distinct}
+        return np.fromiter(map(keys.__getitem__, printed), np.int64, count)
+
+    def enter(self, block: Block, starts: Int64, *, whole: bool) -> None:
+        """Enter the lists that begin in a block, and its sentences without candidates.
+
+        Args:
+            block: with its ids.
+            starts: the records where lists begin.
+            whole: whether all lists make a single table.
+
+        Raises:
+            DataError: if an id is that of two lists, or below the first one.
+        """
+        origin, first = self.options.origin, self.options.first_id
+        any_order = block.parent is None and self.options.any_order
+        sources, is_empty = block.sentences.get(SOURCE), block.sizes == 0
+        records = np.union1d(starts, np.flatnonzero(is_empty))
+        columns = np.arange(len(block.line)), block.sentences[ID_NUMBER], block.line, is_empty
+        rows = zip(*(of[records].tolist() for of in columns), strict=True)
+        for record, number, line, empty in rows:
+            if number in self.lines or number in self.empty:
+                if any_order and whole:
+                    self.scattered = self.scattered or (self.lines[number], line)
+                    continue
+                problem = f"a second list of sentence {self.name(number)}"
+                if number in self.lines:
+                    unit = "record" if origin == MEMORY else "line"
+                    problem += f"; the first one begins at {unit} {self.lines[number]}"
+                remedy = "give it another id, or put the lines of a sentence together, with"
+                remedy += " `sort -s -n -k1,1` where lines begin with the id"
+                if any_order:
+                    remedy = "sort the rows by id, or read the whole file at once (read_nbest)"
+                if block.parent is not None:
+                    remedy = "give each list its own id, or none"
+                raise self.options.error(f"{problem}: {remedy}", line, "duplicate")
+            if number < first:
+                problem = f"sentence id {number} is below the first id, {first}"
+                remedy = f"if that is the first sentence, set first_id={number}"
+                remedy += f" (of a file: with its format, auto:first_id={number})"
+                raise DataError(f"{problem}: {remedy}", origin, line, parameter="format")
+            if empty:
+                self.empty[number] = sources[record] if sources else None
+            else:
+                self.lines[number] = line
+
     def _drop(self, block: Block, bad: npt.NDArray[np.bool_]) -> Block:
         """Return a block without some candidates, and without columns that they alone have."""
-        dropped = block.ids[block.parents[bad]].tolist()
+        ids, sentences = block.sentences[ID_NUMBER], dict(block.sentences)
+        dropped = ids[block.parents[bad]].tolist()
         self.dropped += dropped
-        gone, sentences = np.isin(block.ids, dropped).tolist(), dict(block.sentences)
+        gone = np.isin(ids, dropped).tolist()
         for name in filter(sentences.__contains__, JUDGEMENTS):
             pairs = list(zip(sentences[name], gone, strict=True))
             sentences[name] = [None if lost else value for value, lost in pairs]
@@ -308,7 +414,7 @@ class Schema:
                 first = next((n for n, v in enumerate(finite) if v is not None), None)
                 if first is not None:
                     self._sentence_lines.setdefault(name, int(block.line[first]))
-        if self.ids.counted:
+        if self.counted:
             columns[ID] = list(map(str, block.sentences[ID]))
         if references:
             columns[REFERENCE] = self._references(block, references)
@@ -360,9 +466,17 @@ def _with_numbers(block: Block) -> Block:
     return block._replace(sentences=sentences | {ID: numbers})
 
 
+_LARGEST_ID = 2**63 - 1
+
+
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
 
 
 def _is_empty(values: Any) -> bool:
     return all(value is None or value != value for value in values)
+
+
+def _is_integer(key: Any) -> bool:
+    """Return whether an id is an integer of 64 bits."""
+    return isinstance(key, Integral) and not isinstance(key, bool) and abs(int(key)) <= _LARGEST_ID

@@ -26,7 +26,6 @@ from bpa_ppl.formats import moses
 from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.build import _join
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat
-from bpa_ppl.formats.ids import SentenceIds
 from bpa_ppl.formats.reading import options_of
 from bpa_ppl.formats.roles import make_roles
 from bpa_ppl.formats.schema import Schema
@@ -136,7 +135,7 @@ def columns_of(
 ) -> dict[str, Any]:
     """Return the columns of a file that is read in some blocks."""
     read_as = options_of(format, ReadOptions(str(path), roles=make_roles(features)))
-    schema = Schema(read_as, SentenceIds(read_as))
+    schema = Schema(read_as)
     first = b"".join(blocks).partition(b"\n")[0]
     file: Any = SimpleNamespace(chunks=lambda size=None: iter(blocks), first_line=first)
     read = [schema.check(block) for block in format.blocks(file, schema.options)]
