@@ -505,8 +505,8 @@ class Answers(NBestFormat, frozen=True):
 
         >>> line = b'{"choices": [{"text": " a cat", "logprobs": {"token_logprobs": [-1, -3]}}]}'
         >>> columns = next(Answers().blocks(InputFile(line), ReadOptions("out.jsonl")))
-        >>> columns.strings, columns.candidates["logprob.sum"]
-        (('a cat',), array([-4.]))
+        >>> columns.candidates["text"], columns.candidates["logprob.sum"]
+        (['a cat'], array([-4.]))
         >>> part = b'{"choices": [{"delta": {"content": "a"}}]}'
         >>> next(Answers().blocks(InputFile(part), ReadOptions("out.jsonl")))
         Traceback (most recent call last):

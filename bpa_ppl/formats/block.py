@@ -6,7 +6,7 @@ Also the names that columns have in files, and how one file is read.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -74,14 +74,12 @@ class Block(NamedTuple):
         parent: (candidates,) the record of each candidate, in ascending order; None where each
             record is a candidate.
         line: (records,) the line, or the number, of each record.
-        strings: distinct texts, if the column `text` of the candidates has their numbers.
     """
 
     candidates: dict[str, Any]
     sentences: dict[str, Any]
     parent: Int64 | None
     line: Int64
-    strings: Sequence[str] | None = None
 
     @property
     def parents(self) -> Int64:

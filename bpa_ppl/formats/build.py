@@ -9,7 +9,6 @@ from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
@@ -25,7 +24,6 @@ from bpa_ppl.lists.nbest import (
     Column,
     NBest,
     advise_values,
-    compact_strings,
     missing_values,
     name_candidate,
     take,
@@ -161,9 +159,7 @@ class _Tables:
         for name, values in block.candidates.items():
             if name != TEXT:
                 (numbers if name in schema.numbers else extras)[name] = values
-        strings, index = block.strings, block.candidates[TEXT]
-        if strings is None:
-            strings, index = intern(index)
+        strings, index = intern(block.candidates[TEXT])
         records = np.flatnonzero(block.sizes)
         ids = block.sentences[ID_NUMBER][records]
         starts = _find_starts(ids, None)
@@ -208,7 +204,7 @@ class _Tables:
         table = NBest(
             offsets=offsets,
             sentence_ids=ids,
-            strings=tuple(strings),
+            strings=strings,
             string_index=index,
             origin=self.options.origin,
             sources=sources,
@@ -367,13 +363,9 @@ def _join(parts: Sequence[Block], numbers: Collection[str]) -> Block:
         {n: v for n, v in part.candidates.items() if n not in numbers or isinstance(v, np.ndarray)}
         for part in parts
     ]
-    first, counts = parts[0], [len(part.line) for part in parts]
+    parent, counts = parts[0].parent, [len(part.line) for part in parts]
     sizes = [len(part.candidates[TEXT]) for part in parts]
     joined = join_columns("", candidates, (), sizes)
-    strings, parent = first.strings, first.parent
-    if strings is not None:
-        indexed = [(part.candidates[TEXT], part.strings or ()) for part in parts]
-        joined[TEXT], strings = join_strings(indexed)
     if parent is not None:
         pairs = zip(to_offsets(counts), parts, strict=False)
         parent = np.concatenate([start + part.parents for start, part in pairs])
@@ -382,7 +374,6 @@ def _join(parts: Sequence[Block], numbers: Collection[str]) -> Block:
         join_columns("", [part.sentences for part in parts], (), counts),
         parent,
         np.concatenate([part.line for part in parts]),
-        strings,
     )
 
 
@@ -463,22 +454,3 @@ def _without_numbers(column: Column) -> Column:
     if isinstance(column, np.ndarray) and column.dtype.kind == "f" and np.isnan(column).all():
         return (None,) * len(column)
     return column
-
-
-def join_strings(
-    parts: Sequence[tuple[npt.NDArray[np.int32], Sequence[str]]],
-) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
-    """Return the texts of several tables, one after the other, as an index into distinct strings.
-
-    Args:
-        parts: the index of each table, and the strings that it refers to.
-
-    >>> index, strings = join_strings([(np.array([1, 0]), ("a", "b")), (np.array([0]), ("b",))])
-    >>> index.tolist(), strings
-    ([1, 0, 1], ('a', 'b'))
-    """
-    used = [compact_strings(index, tuple(strings)) for index, strings in parts]
-    strings, numbers = intern(chain.from_iterable(strings for _, strings in used))
-    starts = to_offsets([len(strings) for _, strings in used])
-    index = [numbers[start + index] for start, (index, _) in zip(starts, used, strict=False)]
-    return np.concatenate(index), strings

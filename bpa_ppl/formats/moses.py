@@ -85,7 +85,7 @@ class Moses(NBestFormat, frozen=True):
 
         >>> file = InputFile(b"0 ||| a cat ||| TM0= -1 0.5 ||| -1")
         >>> columns = next(Moses().blocks(file, ReadOptions("dev")))
-        >>> columns.candidates["TM0[1]"].tolist(), columns.strings
+        >>> columns.candidates["TM0[1]"].tolist(), columns.candidates["text"]
         ([0.5], ['a cat'])
         """
         return _read_lines(file, options)
@@ -306,21 +306,18 @@ class _Layout(NamedTuple):
         """The names of the fields that are kept."""
         return [name for name in (*self.between, *self.after) if name]
 
-    def block(
-        self, first: int, ids: Int64, strings: Sequence[str], texts: Int64, columns: Iterable[Any]
-    ) -> Block:
+    def block(self, first: int, ids: Int64, texts: Sequence[str], columns: Iterable[Any]) -> Block:
         """Return the columns of some lines.
 
         Args:
             first: the number of the first line.
             ids: (lines,) those of the sentences.
-            strings: distinct texts.
-            texts: (lines,) the place of each text among them.
+            texts: (lines,) those of the candidates.
             columns: of the features, of the total if there is one, and of the fields that are kept.
         """
         names = (*self.features, *([TOTAL] if self.has_total else []), *self.kept)
-        candidates = {TEXT: texts.astype(np.int32), **dict(zip(names, columns, strict=True))}
-        return Block(candidates, {ID: ids}, None, first + np.arange(len(ids)), strings=strings)
+        candidates = {TEXT: texts, **dict(zip(names, columns, strict=True))}
+        return Block(candidates, {ID: ids}, None, first + np.arange(len(ids)))
 
 
 def _read_lines(
@@ -364,7 +361,7 @@ class LineParser:
 
     >>> lines = b"3 ||| a cat ||| LM0= -1 ||| -2\n"
     >>> columns = LineParser(ReadOptions("dev"), lines).block(lines, 1)
-    >>> columns.sentences, columns.candidates["LM0"].tolist(), columns.strings
+    >>> columns.sentences, columns.candidates["LM0"].tolist(), columns.candidates["text"]
     ({'id': array([3])}, [-1.0], ['a cat'])
     """
 
@@ -401,7 +398,7 @@ class LineParser:
         columns = [*np.array(values).T, *map(list, zip(*kept, strict=True))]
         lines = enumerate(texts, first)
         strings = [decode(text, self.options.origin, line).strip(" ") for line, text in lines]
-        return self.layout.block(first, np.array(ids), strings, np.arange(len(rows)), columns)
+        return self.layout.block(first, np.array(ids), strings, columns)
 
     def parse_id(self, field: bytes, number: int) -> int:
         """Return the id of a sentence.
@@ -542,7 +539,7 @@ def parse_block(block: bytes, first: int, parser: LineParser) -> Block:
         ValueError: if `parser` has to read one of the lines.
 
     >>> lines = b"3 ||| a cat ||| LM0= -1 ||| -2\n"
-    >>> parse_block(lines, 1, LineParser(ReadOptions("dev"), lines)).strings
+    >>> parse_block(lines, 1, LineParser(ReadOptions("dev"), lines)).candidates["text"]
     ['a cat']
     """
     import pyarrow.compute as pc
@@ -579,8 +576,8 @@ def parse_block(block: bytes, first: int, parser: LineParser) -> Block:
         if name:
             columns.append(column.to_pylist())
     strings = [text.strip(" ") for text in texts.dictionary.to_pylist()]
-    ids = numbers[to_numpy(ids.indices)]
-    return layout.block(first, ids, strings, to_numpy(texts.indices), columns)
+    of_lines = [strings[place] for place in to_numpy(texts.indices).tolist()]
+    return layout.block(first, numbers[to_numpy(ids.indices)], of_lines, columns)
 
 
 def _field_bounds(block: bytes, width: int, parser: LineParser) -> tuple[Int64, Int64]:

@@ -195,7 +195,7 @@ class Samples:
         prompts, texts, numbers, models = zip(*self._answers, strict=True)
         parents = place[list(prompts)]
         labels, origin = intern(models)
-        strings, index = intern(texts)
+        _, index = intern(texts)
         missing = (np.nan,) * len(statistics)
         table = np.array([missing if of is None else of for of in numbers], np.float64)
         _warn_about(dict(zip(statistics, table.T, strict=True)), file)
@@ -205,7 +205,7 @@ class Samples:
                 f"{repeats:,} of {format_count(len(index), 'answer')} repeat another one of their"
             )
             log_info(f"{file}: {repeated} prompt: they are merged, and {COUNT} is their number")
-        candidates: dict[str, Any] = {TEXT: index[rows]}
+        candidates: dict[str, Any] = {TEXT: [texts[row] for row in rows.tolist()]}
         for name, column in zip(statistics, table[rows].T, strict=True):
             if not np.isnan(column).all():
                 candidates[name] = column
@@ -224,7 +224,7 @@ class Samples:
         if not {None, *map(str, sentences[ID])}.issuperset(names):
             sentences[OF_SENTENCE + ID] = names
         lines = np.array(self.lines, np.int64)[order]
-        return Block(candidates, sentences, parents[rows], lines, strings=strings)
+        return Block(candidates, sentences, parents[rows], lines)
 
     def _report(self) -> None:
         """Report the answers that are left out, and the prompts that they belong to."""

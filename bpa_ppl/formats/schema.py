@@ -307,11 +307,6 @@ class Schema:
     def _check_texts(self, block: Block, texts: Sequence[Any]) -> None:
         """Refuse what is not the text of a candidate."""
         error, column = partial(self._error_at, block, TEXT), "NAME"
-        if block.strings is not None:  # distinct texts of decoders and servers
-            if any("\0" in text for text in block.strings):
-                texts = [block.strings[place] for place in texts]
-                refuse("text of a candidate", texts, error)
-            return
         kind = "text of a candidate"
         if block.parent is None:
             kind, column = "text of a row", self.options.names.get(TEXT, TEXT)
@@ -382,10 +377,10 @@ class Schema:
         """Refuse what is not a number among values of a field of the candidates from the first."""
 
         def error(row: int, problem: str, **details: Any) -> DataError:
-            return self._error_at(block, name, first + row, problem, **details)
+            return self._error_at(block, short, first + row, problem, **details)
 
-        kind += "" if self._typed else " in a cell"
-        refuse(kind, values, error, name.removeprefix(OF_FEATURES))
+        kind, short = kind + ("" if self._typed else " in a cell"), name.removeprefix(OF_FEATURES)
+        refuse(kind, values, error, short)
 
     def _error_at(
         self, block: Block, name: str, row: int, message: str, **details: Any

@@ -29,7 +29,7 @@ from bpa_ppl.errors import (
     wrong_value,
 )
 from bpa_ppl.formats.block import SOURCE, ReadOptions
-from bpa_ppl.formats.build import build, join_columns, join_strings
+from bpa_ppl.formats.build import build, join_columns
 from bpa_ppl.formats.records import parse_records
 from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.roles import AnyFeatures, Missing, Roles, make_roles
@@ -342,8 +342,8 @@ def concatenate(
         sizes = [len(table if kind == "sentence" else table.features) for table in tables]
         columns = [getattr(table, name) for table in tables]
         joined[name] = join_columns(name, columns, origins, sizes if fill_missing else None)
-    index, strings = join_strings([(t.string_index, t.strings) for t in tables])
-    joined["string_index"] = index
+    texts = (map(table.strings.__getitem__, table.string_index.tolist()) for table in tables)
+    strings, joined["string_index"] = intern(chain.from_iterable(texts))
     if renumber:
         joined["sentence_ids"] = np.arange(len(joined["sentence_ids"]))
     return NBest(

@@ -68,13 +68,13 @@ def answers(
         number = numbers[place] if numbers is not None and isinstance(name, str) else None
         fields = {ID: counted[place] if name is None else name, ID_NUMBER: number, SOURCE: source}
         lists.append({**drop_missing(fields), CANDIDATES: []})
-    columns, strings = block.candidates, block.strings or ()
+    columns = block.candidates
     for row, parent in enumerate(block.parents.tolist()):
         features = {n: columns[n][row].item() for n in (*STATISTICS, COUNT) if n in columns}
         features = {
             n: int(v) if n in (COUNT, STATISTICS[3]) else v for n, v in features.items() if v == v
         }
         model = columns[MODEL][row] if MODEL in columns else None
-        candidate = {TEXT: strings[columns[TEXT][row]], "features": features, MODEL: model}
+        candidate = {TEXT: columns[TEXT][row], "features": features, MODEL: model}
         lists[parent][CANDIDATES].append(drop_missing(candidate))
     return lists
