@@ -9,7 +9,6 @@ real collections: `benchmarks/bench_drift.py`.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
@@ -29,10 +28,8 @@ _MIRRORED = 0.5  # an agreement has turned below minus this share of the recorde
 _RARE = 1e-3  # the probability of lists in which a feature is constant
 _FEW = 5  # adaptation lists; fewer are too few to compare with
 _MANY = 10  # new lists; of fewer only a spread far out of the range is reported
-_WINDOW = 128  # lists that are compared
-_STEP = 512  # lists from one comparison to the next, so that it costs little
+_STEP = 512  # lists that are compared together
 _REST = 16  # lists at the end of a stream that are compared all the same
-_CANDIDATES = 50  # of a list that are compared
 _QUANTILES = np.linspace(0, 1, 11)
 
 
@@ -241,7 +238,7 @@ def _turned(scale: FeatureScale, mean: float, count: int) -> float:
 
 
 class DriftMonitor:
-    """Compares the last lists with the adaptation lists, and warns once of each change.
+    """Compares new lists with the adaptation lists every 512 lists, and warns once of each change.
 
     It can be used from several threads at once.
 
@@ -263,35 +260,25 @@ class DriftMonitor:
     ) -> None:
         self._scales = {name: scale for name, scale in scales.items() if name in weights}
         self._weights, self._checked = weights, frozenset(checked)
-        self._window: deque[tuple[tuple[str, ...], npt.NDArray[Any], Int64]] = deque()
-        self._size = self._pending = 0  # lists in the window, and since the last comparison
-        self._step, self._lock = 1, Lock()
+        # Names, table and sizes of the lists since the last comparison, and their number.
+        self._parts: list[tuple[tuple[str, ...], npt.NDArray[Any], Int64]] = []
+        self._pending, self._step, self._lock = 0, 1, Lock()
         self._warned = self._changed = frozenset[tuple[str, str]]()
         self.messages: tuple[str, ...] = ()
 
     def add(self, names: tuple[str, ...], table: npt.NDArray[Any], sizes: Int64) -> None:
-        """Add lists, a table (candidates, columns), and compare the last ones if enough are new."""
+        """Add lists, a table (candidates, columns), and compare them if enough are new."""
         if self._scales:
-            self._pending += len(sizes)
-            self._keep(names, *_thin(table, sizes))
+            with self._lock:
+                self._parts.append((names, table, sizes))
+                self._pending += len(sizes)
+            if self._pending >= self._step:
+                self._report()
 
     def add_one(self, names: tuple[str, ...], table: npt.NDArray[Any]) -> None:
-        """Add one list, whose table is copied, if it will be in the window that is compared."""
+        """Add one list, whose table is copied."""
         if self._scales:
-            self._pending += 1
-            if self._pending > self._step - _WINDOW:
-                table = table[:: -(-len(table) // _CANDIDATES)].copy()
-                self._keep(names, table, np.array([len(table)]))
-
-    def _keep(self, names: tuple[str, ...], table: npt.NDArray[Any], sizes: Int64) -> None:
-        """Put lists into the window, and compare it if enough lists are new."""
-        with self._lock:
-            self._window.append((names, table, sizes))
-            self._size += len(sizes)
-            while self._size - len(self._window[0][2]) >= _WINDOW:
-                self._size -= len(self._window.popleft()[2])
-        if self._pending >= self._step:
-            self._report()
+            self.add(names, table.copy(), np.array([len(table)]))
 
     def finish(self) -> None:
         """Compare the lists at the end of a stream, unless they are few."""
@@ -299,11 +286,13 @@ class DriftMonitor:
             self._report()
 
     def _report(self) -> None:
-        """Compare the lists of the window, and warn of what is new."""
+        """Compare the lists since the last comparison, and warn of what is new."""
         with self._lock:
-            # Often at first, so that an error is found early.
-            self._pending, self._step = 0, min(4 * self._step, _STEP)
+            if not self._parts:  # another thread has compared them
+                return
             changes = self._compare()
+            # Often at first, so that an error is found early.
+            self._parts, self._pending, self._step = [], 0, min(4 * self._step, _STEP)
             if changes.keys() != self._changed:
                 self._changed, self.messages = frozenset(changes), tuple(changes.values())
             unseen = [message for key, message in changes.items() if key not in self._warned]
@@ -312,9 +301,9 @@ class DriftMonitor:
             warn_user(message)
 
     def _compare(self) -> dict[tuple[str, str], str]:
-        """Return what has changed in the lists of the window."""
-        latest = self._window[-1][0]
-        same = [(table, sizes) for names, table, sizes in self._window if names == latest]
+        """Return what has changed in the lists since the last comparison."""
+        latest = self._parts[-1][0]
+        same = [(table, sizes) for names, table, sizes in self._parts if names == latest]
         table, sizes = (np.concatenate(parts) for parts in zip(*same, strict=True))
         names = [name for name in latest if name in self._scales]
         several = sizes > 1
@@ -325,16 +314,3 @@ class DriftMonitor:
         weights = np.array([self._weights[name] for name in names])
         lists = _Lists.of(table, sizes[several])
         return _find_changes(names, self._scales, weights, self._checked, lists)
-
-
-def _thin(table: npt.NDArray[Any], sizes: Int64) -> tuple[npt.NDArray[Any], Int64]:
-    """Return every second, third, … candidate of long lists.
-
-    >>> _thin(np.zeros((122, 1)), np.array([120, 2]))[1]
-    array([40,  2])
-    """
-    step = -(-sizes // _CANDIDATES)
-    if step.max(initial=1) == 1:
-        return table, sizes
-    position = np.arange(len(table)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return table[position % np.repeat(step, sizes) == 0], -(-sizes // step)
