@@ -200,7 +200,7 @@ class _Rows:
             flat = flat.flatten()  # fields of objects have names with dots
         if twice := find_repeated(flat.column_names):
             raise _repetition_error(self._options, twice)
-        columns = {name: of[name] for of in (flat, table) for name in of.column_names}
+        columns = {name: of[name] for of in (table, flat) for name in of.column_names}
         renamed = self._options.rename(columns)
         for field in table.schema:
             if "period" in _find_extension(field):
@@ -210,7 +210,7 @@ class _Rows:
         named = not self._options.names.keys().isdisjoint(SETTINGS)
         if CANDIDATES in renamed or named or find_answer_fields(renamed):
             return None
-        return {n: of for n, of in renamed.items() if not pa.types.is_struct(of.type)}
+        return self._options.rename({name: flat[name] for name in flat.column_names})
 
     def _read_records(
         self, rows: Sequence[Any], lines: Sequence[int]
