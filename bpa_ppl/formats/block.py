@@ -12,14 +12,13 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import MEMORY, DataError, locate, quote
 from bpa_ppl.formats.roles import Roles
 from bpa_ppl.formats.values import CONVERT, parse_finite
-from bpa_ppl.lists.nbest import DROP, take
+from bpa_ppl.lists.nbest import DROP, Which, take
 
 #: Names of fields that are not features: of a candidate, and of its sentence.
 TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"
@@ -91,32 +90,24 @@ class Block(NamedTuple):
         """The number of candidates of each record."""
         return np.bincount(self.parents, minlength=len(self.line))
 
-    def without(self, bad: npt.NDArray[np.bool_]) -> Block:
-        """Return a block without some candidates, and without records that lose all of theirs."""
-        rows = np.flatnonzero(~bad)
-        rest = np.bincount(self.parents[rows], minlength=len(self.line))
-        kept = (rest > 0) | (self.sizes == 0)
-        numbers, records = np.cumsum(kept) - 1, np.flatnonzero(kept)
-        return self._replace(
-            candidates=take(self.candidates, rows),
-            sentences=take(self.sentences, records),
-            parent=None if self.parent is None else numbers[self.parent[rows]],
-            line=self.line[records],
-        )
-
-    def slice(self, start: int, stop: int | None = None) -> Block:
-        """Return some consecutive records."""
-        records = rows = slice(start, len(self.line) if stop is None else stop)
+    def select(self, records: Which, rows: Which) -> Block:
+        """Return some records and some of their candidates, in the same order."""
         parent = self.parent
         if parent is not None:
-            rows = slice(*np.searchsorted(parent, [records.start, records.stop]).tolist())
-            parent = parent[rows] - start
+            parent = np.searchsorted(np.arange(len(self.line))[records], parent[rows])
         return self._replace(
             candidates=take(self.candidates, rows),
             sentences=take(self.sentences, records),
             parent=parent,
             line=self.line[records],
         )
+
+    def slice(self, start: int, stop: int | None = None) -> Block:
+        """Return some consecutive records."""
+        records = rows = slice(start, len(self.line) if stop is None else stop)
+        if self.parent is not None:
+            rows = slice(*np.searchsorted(self.parent, [records.start, records.stop]).tolist())
+        return self.select(records, rows)
 
 
 @dataclass(frozen=True)

@@ -252,7 +252,7 @@ class Schema:
                 self.lines[number] = line
 
     def _drop(self, block: Block, bad: npt.NDArray[np.bool_]) -> Block:
-        """Return a block without some candidates, and without columns that they alone have."""
+        """Return a block without some candidates, and the records and columns of them alone."""
         ids, sentences = block.sentences[ID_NUMBER], dict(block.sentences)
         dropped = ids[block.parents[bad]].tolist()
         self.dropped += dropped
@@ -263,7 +263,9 @@ class Schema:
             if any(value and lost for value, lost in pairs):
                 problem = f"{name} are left out where a candidate of the list is dropped"
                 warn_user(f"{locate(self.options.origin)}{problem}")
-        rest = block._replace(sentences=sentences).without(bad)
+        left = np.bincount(block.parents[~bad], minlength=len(ids))
+        records = np.flatnonzero((left > 0) | (block.sizes == 0))
+        rest = block._replace(sentences=sentences).select(records, np.flatnonzero(~bad))
         names = [
             name
             for name, values in rest.candidates.items()
