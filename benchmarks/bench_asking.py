@@ -8,8 +8,6 @@ Tables:
                any choice is sure; the share of those in which the sure choices agree with the test
                labels as often as promised; the share of all draws in which they do not; and the
                mean share of choices that are sure
-    plans      the share of sure choices that is expected with twice the labels, and the share with
-               twice the labels
     lists      judged lists: the share of choices that are among the best candidates, in the half of
                the choices with the higher and in that with the lower predictive probability
 
@@ -46,7 +44,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -230,20 +227,6 @@ def promises(options: Any) -> None:
             table.row(way, *(cell(*np.transpose(column), agree) for column, agree in parts))
 
 
-def plans(options: Any) -> None:
-    """Print what twice the labels are expected to promise, and what they promise."""
-    table = Table(f"{options.size} labels", *(f"promised {p}" for p in PROMISES))
-    more = SimpleNamespace(size=2 * options.size, draws=options.draws)
-    for name in options.names:
-        few, many = ([part[0] for part in predict(name, one)] for one in (options, more))
-        cells = []
-        for agree in PROMISES:
-            expected = [one.promise(agree).expected for one in few]
-            found = [one.share(one.threshold(agree)) for one in many]
-            cells.append(f"{np.mean(expected):.2f} / {np.mean(found):.2f}")
-        table.row(name, *cells)
-
-
 def share_of_best(right: Float64, p: Float64) -> tuple[float, float]:
     """Return the share of right choices in the more and in the less probable half."""
     order = np.argsort(-p, kind="stable")
@@ -268,6 +251,6 @@ def lists(options: Any) -> None:
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
     logging.getLogger("bpa_ppl").setLevel("ERROR")
-    tables = (promises, plans, lists)
+    tables = (promises, lists)
     by_name = {table.__name__: table for table in tables}
     run_tables(__doc__, by_name, draws=100, size=50, names=NAMES)

@@ -11,10 +11,6 @@ Tables:
     lists          judged lists: the predictive probability of the choices; the leave-one-out share
                    of choices among the best candidates, which `adapt` records; and the same share
                    on the test lists
-    slope          a prior with one weight more, that of the mean of the standardised features, so
-                   that it is centred on equal weights whose size is learned; the evidence chooses
-                   its variance. Pairs, also of judges of which three of nine mislead, and judged
-                   lists whose features are all "more is better", compared with the default
 
 Each number is a mean over the draws, and for pairs and lists also over the two halves of a
 collection, each of which is once the pool and once the test set. The calibration error is the mean
@@ -40,17 +36,15 @@ from sklearn.metrics import brier_score_loss, log_loss
 import bpa_ppl as bpa
 from bpa_ppl import NBest
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
-from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.diagnostics.ways.judged import average_best
 from bpa_ppl.diagnostics.ways.paired import estimate_proportion
 from bpa_ppl.extending import oracles
 from bpa_ppl.lists.columns import read_column
 
 SIZES = few((10, 20, 50))
-PAIRS, MISLEADING = ("RewardBench", "LLMBar", "simulated judges"), "misleading judges"
+PAIRS = ("RewardBench", "LLMBar", "simulated judges")
 TESTED = 1000  # simulated pairs
 LEAST = 25  # test lists of a domain
-SLOPE, LAPLACE = "slope", {"sampler": "laplace"}
 #: Collections with gains of lists.
 JUDGED = (*WMT23, "wmt24esa.en-cs", "webnlg2020", SUMMARIES)
 
@@ -108,9 +102,9 @@ def simulated_pairs(count: int, seed: int, judges: int = 9, misleading: int = 0)
 
 def samples_of_pairs(name: str, size: int, draws: int) -> Iterator[tuple[NBest, NBest]]:
     """Yield pairs to adapt on, and test pairs."""
-    if name.endswith("judges"):
+    if name == "simulated judges":
         for seed in range(2 * draws):
-            lists = simulated_pairs(size + TESTED, seed, misleading=3 * (name == MISLEADING))
+            lists = simulated_pairs(size + TESTED, seed)
             yield lists[:size], lists[size:]
         return
     for half in reward_halves(hard_pairs() if name == "LLMBar" else True):
@@ -174,87 +168,8 @@ def lists(options: Any) -> None:
             )
 
 
-def adapt_with_slope(lists: NBest, features: list[str]) -> Any:
-    """Adapt with the mean of the standardised features as another one; return posterior and σ.
-
-    The standard deviation σ of its weight maximises the evidence times the density of
-    log σ ~ N(0, 1.5²).
-    """
-    found = []
-    for deviation in few((0.03, 0.1, 0.3, 1.0, 3.0, 10.0)):
-        prior = bpa.Isotropic(single={SLOPE: deviation**2})
-        posterior = bpa.as_weight_draws(
-            bpa.adapt(lists, gain="gain", features=[*features, SLOPE], prior=prior, **LAPLACE)
-        )
-        evidence = posterior.record.figures.log_evidence
-        assert evidence is not None
-        found.append((evidence - np.log(deviation) ** 2 / (2 * 1.5**2), deviation, posterior))
-    _, deviation, posterior = max(found, key=lambda one: one[0])
-    return posterior, deviation
-
-
-def with_slope(lists: NBest, spread: Any, features: list[str]) -> NBest:
-    """Add the mean of the standardised features."""
-    columns = np.column_stack([read_column(lists, name) for name in features])
-    return lists.with_features([SLOPE], (columns / spread).mean(axis=1)[:, None])
-
-
-def compare_slope(table: Table, title: str, samples: Any, score: Any) -> None:
-    """Print a row with the scores of the default and of the slope, and their difference."""
-    results, deviations = [], []
-    for lists, test, features in samples:
-        spread = np.where(lists.spread > 0, lists.spread, 1.0)
-        spread = spread[[lists.feature_names.index(name) for name in features]]
-        default = bpa.adapt(lists, gain="gain", features=features, **LAPLACE)
-        slope, deviation = adapt_with_slope(with_slope(lists, spread, features), features)
-        results.append((score(default, test), score(slope, with_slope(test, spread, features))))
-        deviations.append(deviation)
-    values = np.asarray(results)
-    difference = values[:, 1] - values[:, 0]
-    error = 2 * difference.std(axis=0, ddof=1) / np.sqrt(len(values))
-    cells = []
-    for k in range(values.shape[2]):
-        cells += [f"{values[:, 0, k].mean():.3f}", f"{values[:, 1, k].mean():.3f}"]
-        cells.append(f"{difference[:, k].mean():+.3f} ± {error[k]:.3f}")
-    table.row(title, *cells, f"{np.median(deviations):.2g}")
-
-
-def score_pairs(posterior: Any, test: NBest) -> tuple[float, float]:
-    """Return accuracy and log loss."""
-    choices = bpa.rerank(test, posterior, unchecked=True)
-    p, chosen = (
-        np.reshape(values, (-1, 2)) for values in (choices.probabilities, read_column(test, "gain"))
-    )
-    right = chosen[np.arange(len(p)), p.argmax(axis=1)].mean()
-    return right, log_loss(chosen[:, 0], np.clip(p[:, 0], 1e-9, 1 - 1e-9))
-
-
-def slope(options: Any) -> None:
-    """Print the table of the prior with a learned slope."""
-    columns = ["default", "slope", "difference"]
-    losses = [f"log loss: {name}" for name in columns]
-    table = Table("accuracy of pairs", *columns, *losses, "σ")
-    for name, size in product((*PAIRS, MISLEADING), SIZES):
-        samples = samples_of_pairs(name, size, options.draws)
-        with_names = ((lists, test, [*lists.feature_names]) for lists, test in samples)
-        compare_slope(table, f"{name}, {size}", with_names, score_pairs)
-    table = Table("headroom of lists", *columns, "σ")
-    for file, size in product(WMT23, SIZES):
-        halves = [half for half in read_halves((file,)) if len(half.test) >= LEAST]
-        samples_of_lists = (
-            (draw_lists(half, size, seed), half.test, [*half.pool.feature_names][:-1])
-            for half, seed in product(halves, range(options.draws))
-        )
-
-        def headroom(posterior: Any, test: NBest) -> tuple[float]:
-            choice = bpa.rerank(test, posterior, unchecked=True).choice
-            return (headroom_won(test, choice, "mqm"),)
-
-        compare_slope(table, f"{file}, {size}", samples_of_lists, headroom)
-
-
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
     logging.getLogger("bpa_ppl").setLevel("ERROR")
-    tables = (translations, pairs, lists, slope)
+    tables = (translations, pairs, lists)
     run_tables(__doc__, {table.__name__: table for table in tables}, draws=5)

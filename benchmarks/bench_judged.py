@@ -4,8 +4,8 @@
 
 The data and the protocol are described in `judged/` in the data folder: each half of a domain is
 once the pool that judged lists are drawn from, and once the test set. The tables show the share of
-the headroom (0 for a random candidate, 1 for the best one), or the mean MQM for talks, ± two
-standard deviations over the draws, by the number of judged lists.
+the headroom (0 for a random candidate, 1 for the best one) ± two standard deviations over the
+draws, by the number of judged lists.
 
 Tables:
     collections  the default on collections of every kind, with and without the systems, compared
@@ -16,9 +16,7 @@ Tables:
     references   a metric with references as the gain, instead of judgements
     learned      a prior learned from the other domains
     preferences  answers to random pairs of candidates
-    ted          talks, with consensus, length gap and the systems as features
     others       medical texts and WMT 2021, with the same features
-    likelihoods  the likelihoods, on pools only
     indicators   without the systems, with them, and by default, with modes of the posterior
 """
 
@@ -38,7 +36,7 @@ from scipy.stats import norm, rankdata
 from sklearn.linear_model import BayesianRidge
 
 import bpa_ppl as bpa
-from bpa_ppl import Isotropic, concatenate
+from bpa_ppl import concatenate
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.adapting import build
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
@@ -175,14 +173,13 @@ def print_row(
     sizes: tuple[int, ...],
     draws: int,
     *,
-    score: Callable[[Half, Int64], float] = Half.headroom,
     draw: Callable[[Half, int, int], NBest] = draw_lists,
 ) -> None:
     """Print the scores of the choices from the test lists, for each number of judged lists."""
     cells = []
     for size in sizes:
         means = [
-            np.mean([score(half, choose(half, draw(half, size, seed))) for half in halves])
+            np.mean([half.headroom(choose(half, draw(half, size, seed))) for half in halves])
             for seed in range(draws if size else 1)
         ]
         cells.append(cell(size, means))
@@ -422,40 +419,6 @@ def preferences(options: Any) -> None:
     print_row("default", choose, halves, few((50, 100)), options.draws, draw=answer_pairs)
 
 
-def ted(options: Any) -> None:
-    """Print the mean MQM for talks."""
-    halves = read_halves(TED, COMPUTED)
-    draws, mean, sizes = options.draws, Half.mean_mqm, few((20, 100))
-    print("\nTED talks, mean MQM")
-    print_row("consensus alone", consensus, halves, (0,), draws, score=mean)
-    print_row("best system on judged lists", best_system, halves, sizes, draws, score=mean)
-    default = partial(adapt, categorical="system")
-    print_row("default", default, halves, sizes, draws, score=mean)
-
-    def with_canonical(half: Half, lists: NBest) -> Int64:
-        spread = half.pool.spread[half.pool.feature_names.index(CONSENSUS)]
-        canonical = {CONSENSUS: 0.5 / spread}
-        variances = {CONSENSUS: 0.1 / spread**2}
-        start = StartingWeights(canonical, defaults={LENGTH_GAP: 0.0})
-        return default(half, lists, start, prior=Isotropic(variance=variances))
-
-    print_row("canonical weight of the consensus", with_canonical, halves, sizes, draws, score=mean)
-    runs = [compare_at_20(half, seed) for half in halves for seed in range(draws)]
-    simple, alone = np.mean(runs, axis=0)
-    print(f"20 judged lists, by leave-one-out: a simple way is ahead in {simple:.0%} of the runs,")
-    print(f"the consensus alone in {alone:.0%}")
-
-
-def compare_at_20(half: Half, seed: int) -> tuple[bool, bool]:
-    """Return whether the best baseline is ahead of the adapted weights, and the consensus."""
-    lists = draw_lists(half, 20, seed)
-    posterior = bpa.adapt(lists, None, gain="mqm", categorical="system")
-    result = bpa.compare_baselines(lists, posterior)
-    row = next(r for r in result.rows if r.kind == "feature" and r.name == CONSENSUS)
-    best = result.baseline
-    return best is not None and best.difference < 0, row.difference < 0
-
-
 def others(options: Any) -> None:
     """Print the scores for each domain of medical texts and WMT 2021."""
     halves = read_halves(few(OTHERS), COMPUTED)
@@ -465,38 +428,6 @@ def others(options: Any) -> None:
         print_row("best system on judged lists", best_system, list(pair), (20, 50), options.draws)
         choose = partial(adapt, categorical="system")
         print_row("default", choose, list(pair), (20, 50), options.draws)
-
-
-def likelihoods(options: Any) -> None:
-    """Print the scores of the likelihoods on pools alone.
-
-    Judged lists and held-out lists are parts of the same half, so the default can be chosen by this
-    table.
-    """
-    sets = {
-        "WMT 2023, all metrics": read_halves(WMT23),
-        "WMT 2023, six features": read_halves(WMT23, SIX),
-        "TED talks": read_halves(TED, COMPUTED),
-        "medical texts and WMT 2021": read_halves(few(OTHERS), COMPUTED),
-    }
-    for title, halves in few([*sets.items()]):
-        print(f"\n{title}: {len(halves)} pools, held-out lists")
-        for name in ("risk", "margin", "oracle"):
-            cells = []
-            for size in few((10, 20)):
-                means = []
-                for seed in range(options.draws):
-                    splits = [split_pool(half, size, seed) for half in halves]
-                    scores = [s.headroom(adapt(s, s.pool, likelihood=name)) for s in splits]
-                    means.append(np.mean(scores))
-                cells.append(cell(size, means))
-            print_cells(name, cells)
-
-
-def split_pool(half: Half, size: int, seed: int) -> Half:
-    """Return judged lists from a pool, with the rest of the pool as the test lists."""
-    order = np.random.default_rng(seed).permutation(len(half.pool))
-    return Half(half.name, half.pool[order[:size]], half.pool[order[size:]])
 
 
 def indicators(options: Any) -> None:
@@ -571,9 +502,7 @@ if __name__ == "__main__":
         references,
         learned,
         preferences,
-        ted,
         others,
-        likelihoods,
         indicators,
     )
     run_tables(__doc__, {table.__name__: table for table in tables}, draws=10, collections="all")

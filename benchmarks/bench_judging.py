@@ -12,7 +12,6 @@ Tables:
     collections  mixed and random pairs with other judgements: summaries, data-to-text, medical
               texts, talks and WMT, with only computed features and with the systems; reward models
     six       the six features that most people have, starting from 0 and from one trusted metric
-    learned   priors learned from the other domains
     intervals  how often 95 % intervals contain the true weights: the best of four candidates, 100
               answers, four weights of equal size, or drawn from the prior; `--draws` data sets each
     kinds     the same for several kinds of answers, 100 of each, with weights of different sizes
@@ -35,10 +34,8 @@ from bench_judged import (
     SUMMARIES,
     WMT23,
     Half,
-    answer_pairs,
     cell,
     hard_pairs,
-    priors_of_others,
     read_halves,
     reward_halves,
 )
@@ -49,7 +46,7 @@ from bpa_ppl.diagnostics.pages.raters import compare_raters
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.formats.journal import PLACES, TIE
-from bpa_ppl.lists.building import concatenate, from_lists
+from bpa_ppl.lists.building import from_lists
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import as_weight_draws
@@ -165,32 +162,6 @@ def six(options: Any) -> None:
     print_sessions("from nothing", halves, options)
     answers = (0, *ANSWERS)
     print_sessions(f"from {TRUSTED}", halves, options, start=trusted, answers=answers)
-
-
-def learned(options: Any) -> None:
-    """Print the scores with a prior learned from answers in the other domains, or judgements."""
-    print("\nall metrics, prior learned from the other domains")
-    halves = read_halves(WMT23)
-    whole = {
-        half.name: Half(half.name, concatenate([half.pool, half.test], renumber=True), half.test)
-        for half in halves[::2]
-    }
-    ways = {
-        "200 random pairs of each": {
-            name: bpa.adapt(answer_pairs(half, 200, 0), None, likelihood="preference")
-            for name, half in whole.items()
-        },
-        "all judgements": {
-            name: bpa.adapt(half.pool, None, gain="mqm") for name, half in whole.items()
-        },
-    }
-    for way, posteriors in ways.items():
-        priors = priors_of_others(posteriors)
-
-        def start(half: Half, priors: dict[str, bpa.Prior] = priors) -> dict[str, Any]:
-            return {"prior": priors[half.name]}
-
-        print_sessions(way, halves, options, start=start, answers=(0, *ANSWERS))
 
 
 #: Slip rates of two or three raters.
@@ -348,7 +319,6 @@ if __name__ == "__main__":
             "pairs": pairs,
             "collections": collections,
             "six": six,
-            "learned": learned,
             "kinds": kinds,
             "intervals": intervals,
             "slips": slips,

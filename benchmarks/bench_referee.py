@@ -1,14 +1,14 @@
 """What `compare` says of reference draws of 45 posteriors, and of draws that are damaged.
 
-    python benchmarks/bench_referee.py [--tables verdicts seconds remaining pictures]
+    python benchmarks/bench_referee.py [--tables verdicts seconds pictures]
         [--splits 20] [--damaged 2] [--rows "mean + 0.1 sd"]
 
 The reference draws are those of posteriordb (Magnusson et al. 2024), ten chains of 1000 draws of
 each posterior, in `../shared/data/posteriordb`. Five chains, drawn at random, are compared with the
 other five: as they are, and with one damage to one variable, drawn at random. In the last row the
 reference has a mode that the five chains lack. `seconds` has those of comparisons of many
-variables, and `remaining` the seconds that comparisons of samplers announce and take. `pictures`
-draws those of the page "Is my sampler right?" and of the README from the examples there.
+variables. `pictures` draws those of the page "Is my sampler right?" and of the README from the
+examples there.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
 from measuring import DATA, Table, best_time, few, run_tables
 
-from bpa_ppl import compare, compare_samplers, log_density, read_nbest, read_weights
+from bpa_ppl import compare, compare_samplers
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.samplers.comparison import Comparison
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
@@ -143,41 +142,6 @@ def print_seconds(options: argparse.Namespace) -> None:
         table.row(str(count), f"{best_time(lambda a=a, b=b: compare(a, b)).cpu:.1f}")
 
 
-#: Numbers of lists and of runs, and samplers.
-SETUPS = (
-    (50, 4, "heuristic rwm-isotropic rwm imh nuts laplace"),
-    (240, 3, "imh nuts"),
-    (30, 2, "laplace rwm"),
-)
-
-
-def print_remaining(options: argparse.Namespace) -> None:
-    """Print the remaining seconds that are announced, and those taken from then on.
-
-    Announced when each sampler had its first run, and when each had a second one. The first setup
-    includes compilation: it is cold if `JAX_COMPILATION_CACHE_DIR` is an empty folder.
-    """
-    demo = ROOT / "examples" / "demo_data"
-    lists = read_nbest(demo / "leaflet.nbest100.gz", references=demo / "leaflet.ref")
-    weights = read_weights(demo / "moses.ini")
-    table = Table("lists, runs, samplers", *("announced", "taken", "ratio") * 2)
-    for count, runs, samplers in few(SETUPS, -1) * options.repeats:
-        notes: list[tuple[float, str]] = []
-        compare_samplers(
-            log_density(lists[:count], weights),
-            samplers=samplers.split(),
-            runs=runs,
-            progress=lambda done, total, note, notes=notes: notes.append((perf_counter(), note)),
-        )
-        end, cells = perf_counter(), []
-        for turn in (1, 2):
-            at, note = next(one for one in notes if f", round {turn} of" in one[1])
-            number, unit = re.findall(r", about (\d+) (s|min) left", note)[0]
-            announced = int(number) * (60 if unit == "min" else 1)
-            cells += [f"{announced}", f"{end - at:.1f}", f"{announced / (end - at):.2f}"]
-        table.row(f"{count}, {runs}, {samplers}", *cells)
-
-
 def draw_pictures(options: argparse.Namespace) -> None:
     """Run the examples of a page and of the README, and write plots of each comparison."""
     del options
@@ -227,7 +191,6 @@ if __name__ == "__main__":
     tables = {
         "verdicts": print_verdicts,
         "seconds": print_seconds,
-        "remaining": print_remaining,
         "pictures": draw_pictures,
     }
-    run_tables(__doc__, tables, splits=20, damaged=2, rows=(EQUAL, *DAMAGES), repeats=1)
+    run_tables(__doc__, tables, splits=20, damaged=2, rows=(EQUAL, *DAMAGES))
