@@ -251,6 +251,4 @@ def lists(options: Any) -> None:
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
     logging.getLogger("bpa_ppl").setLevel("ERROR")
-    tables = (promises, lists)
-    by_name = {table.__name__: table for table in tables}
-    run_tables(__doc__, by_name, draws=100, size=50, names=NAMES)
+    run_tables(__doc__, (promises, lists), draws=100, size=50, names=NAMES)

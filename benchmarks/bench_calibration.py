@@ -43,4 +43,4 @@ def pairs(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run_tables(__doc__, {"pairs": pairs}, needs_data=False, replications=200)
+    run_tables(__doc__, (pairs,), needs_data=False, replications=200)

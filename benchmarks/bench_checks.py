@@ -143,7 +143,7 @@ def alarms(options: argparse.Namespace) -> None:
         table.row(name, f"{np.mean(good):.1%}")
 
 
-def levels(options: argparse.Namespace) -> None:
+def burn_in(options: argparse.Namespace) -> None:
     """Print the shares of correct runs that the test of the burn-in refuses."""
     table = Table(f"burn-in, {options.runs} runs", *(f"at {level:.1%}" for level in LEVELS))
     for name, sample in {**CASES, **SHORT}.items():
@@ -260,7 +260,7 @@ def passes(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     run_tables(
         __doc__,
-        {"alarms": alarms, "burn-in": levels, "faults": faults, "passes": passes},
+        (alarms, burn_in, faults, passes),
         needs_data=False,
         runs=1000,
         sizes=(10, 100, 500),

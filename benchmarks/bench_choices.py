@@ -484,5 +484,4 @@ def print_taken(
 
 
 if __name__ == "__main__":
-    tables = (without, systems, tried, signs, subsets, rule)
-    run_tables(__doc__, {table.__name__: table for table in tables}, draws=3, sets=tuple(SETS))
+    run_tables(__doc__, (without, systems, tried, signs, subsets, rule), draws=3, sets=tuple(SETS))

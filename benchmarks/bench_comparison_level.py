@@ -152,7 +152,7 @@ def bound(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     run_tables(
         __doc__,
-        {"level": level, "power": power, "bound": bound},
+        (level, power, bound),
         needs_data=False,
         comparisons=300,
         power_comparisons=100,

@@ -171,5 +171,4 @@ def lists(options: Any) -> None:
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
     logging.getLogger("bpa_ppl").setLevel("ERROR")
-    tables = (translations, pairs, lists)
-    run_tables(__doc__, {table.__name__: table for table in tables}, draws=5)
+    run_tables(__doc__, (translations, pairs, lists), draws=5)

@@ -108,4 +108,4 @@ def control(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    run_tables(__doc__, {"control": control}, draws=10, seeds=5, domains=DOMAINS)
+    run_tables(__doc__, (control,), draws=10, seeds=5, domains=DOMAINS)

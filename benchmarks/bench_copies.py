@@ -214,6 +214,4 @@ def tails(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run_tables(
-        __doc__, {"alarms": alarms, "copies": copies, "tails": tails}, needs_data=False, runs=1000
-    )
+    run_tables(__doc__, (alarms, copies, tails), needs_data=False, runs=1000)

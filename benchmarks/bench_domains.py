@@ -61,4 +61,4 @@ def samplers(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    run_tables(__doc__, {"samplers": samplers}, sentences=50, draws=5, domains=DOMAINS)
+    run_tables(__doc__, (samplers,), sentences=50, draws=5, domains=DOMAINS)

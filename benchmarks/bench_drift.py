@@ -198,5 +198,4 @@ def cost_table(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    tables = {"level": level_table, "power": power_table, "cost": cost_table}
-    run_tables(__doc__, tables, runs=40)
+    run_tables(__doc__, (level_table, power_table, cost_table), runs=40)

@@ -188,12 +188,8 @@ def self_table(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    tables = {
-        "captions": captions_table,
-        "margins": margins_table,
-        "lines": lines_table,
-        "self": self_table,
-        "priors": priors_table,
-        "tuners": tuners_table,
-    }
-    run_tables(__doc__, tables, draws=10)
+    run_tables(
+        __doc__,
+        (captions_table, margins_table, lines_table, self_table, priors_table, tuners_table),
+        draws=10,
+    )

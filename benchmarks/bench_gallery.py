@@ -202,4 +202,4 @@ def print_gallery(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    run_tables(__doc__, {"gallery": print_gallery}, programs=(), draws=10_000, needs_data=False)
+    run_tables(__doc__, (print_gallery,), programs=(), draws=10_000, needs_data=False)

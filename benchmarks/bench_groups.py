@@ -223,13 +223,8 @@ def scales_table(options: Any) -> None:
     compare("RewardBench, 15 labels of each section", samples, vary_scale_prior)
 
 
-TABLES: dict[str, Callable[[Any], None]] = {
-    "customers": customers_table,
-    "sections": sections_table,
-    "translations": translations_table,
-    "scales": scales_table,
-}
-
 if __name__ == "__main__":
     logging.getLogger("bpa_ppl").setLevel("ERROR")
-    run_tables(__doc__, TABLES, draws=5)
+    run_tables(
+        __doc__, (customers_table, sections_table, translations_table, scales_table), draws=5
+    )

@@ -80,11 +80,4 @@ def answers(options: Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run_tables(
-        __doc__,
-        {"answers": answers},
-        needs_data=False,
-        answers=2000,
-        lists=10_000,
-        features=17,
-    )
+    run_tables(__doc__, (answers,), needs_data=False, answers=2000, lists=10_000, features=17)

@@ -495,14 +495,9 @@ def shared_headroom(half: Half, posterior: Any) -> float:
 
 
 if __name__ == "__main__":
-    tables = (
-        collections,
-        defaults,
-        equal,
-        references,
-        learned,
-        preferences,
-        others,
-        indicators,
+    run_tables(
+        __doc__,
+        (collections, defaults, equal, references, learned, preferences, others, indicators),
+        draws=10,
+        collections="all",
     )
-    run_tables(__doc__, {table.__name__: table for table in tables}, draws=10, collections="all")

@@ -314,16 +314,5 @@ def speed(options: Any) -> None:
 
 if __name__ == "__main__":
     run_tables(
-        __doc__,
-        {
-            "pairs": pairs,
-            "collections": collections,
-            "six": six,
-            "kinds": kinds,
-            "intervals": intervals,
-            "slips": slips,
-            "speed": speed,
-        },
-        draws=10,
-        slip=0.05,
+        __doc__, (pairs, collections, six, kinds, intervals, slips, speed), draws=10, slip=0.05
     )

@@ -9,7 +9,7 @@ Tables:
     metrics      WMT 2023, 17 quality metrics, consensus and length gap; share of the headroom
     six          WMT 2023, six features that most people have; share of the headroom
     texts        eight collections with three features of the texts alone; share of the headroom
-    left_out     the accuracy that `adapt` prints after answers to pairs, by leave-one-out, and the
+    left-out     the accuracy that `adapt` prints after answers to pairs, by leave-one-out, and the
                  accuracy on the test set. A cell has the means for ours / mean of the scores /
                  logistic regression over 20 draws of each half; then the share of the 95% intervals
                  of our accuracy, and of its differences from the two others, that contain the value
@@ -91,7 +91,7 @@ from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import StartingWeights
 
 SIZES, ADDED_SIZES = few((10, 20, 50, 200)), few((10, 20, 50))
-#: Draws of pairs, and those of the table `left_out`.
+#: Draws of pairs, and those of the table `left-out`.
 DRAWS, LEFT_OUT_DRAWS = few(range(10)), few(range(20))
 METHODS = "mean of the scores", "ridge", "logistic regression", "mode", "**posterior**"
 TEXTS = tuple(name for name in (*CONSENSUS_SETS, SUMMARIES) if name not in TED)
@@ -427,5 +427,6 @@ def added(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    tables = (llmbar, rewardbench, metrics, six, texts, left_out, added)
-    run_tables(__doc__, {table.__name__: table for table in tables}, draws=3, calls=100)
+    run_tables(
+        __doc__, (llmbar, rewardbench, metrics, six, texts, left_out, added), draws=3, calls=100
+    )

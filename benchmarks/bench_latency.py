@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from measuring import DATA, Table, canonical, few, read_lists, run_tables
+from measuring import DATA, Table, canonical, few, read_lists, require_data, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.posterior.weight_draws import name_weights
@@ -62,8 +62,9 @@ def choose(options: Any) -> None:
         table.row(f"{size} × {width}", middle, high, plain, plain / middle)
 
 
-def fewer_draws(_: Any) -> None:
+def fewer(_: Any) -> None:
     """Print the share of equal choices with fewer draws, on real lists."""
+    require_data()
     sizes = (100, 200, 400, 800)
     table = Table("choices (%) equal to those of all 4000 draws, with", *map(str, sizes))
     cases = [
@@ -76,10 +77,9 @@ def fewer_draws(_: Any) -> None:
     for name, adaptation, test, options in cases:
         posterior = bpa.adapt(adaptation, None if options else canonical(), seed=3, **options)
         every = bpa.Reranker(posterior, draws="all", unchecked=True)(test).choice
-        fewer = [bpa.Reranker(posterior, unchecked=True, draws=n)(test).choice for n in sizes]
-        table.row(name, *(float(100 * np.mean(choice == every)) for choice in fewer))
+        choices = [bpa.Reranker(posterior, unchecked=True, draws=n)(test).choice for n in sizes]
+        table.row(name, *(float(100 * np.mean(choice == every)) for choice in choices))
 
 
 if __name__ == "__main__":
-    tables = {"choose": choose} | ({"fewer": fewer_draws} if DATA.is_dir() else {})
-    run_tables(__doc__, tables, needs_data=False, draws=4000, calls=300)
+    run_tables(__doc__, (choose, fewer), needs_data=False, draws=4000, calls=300)

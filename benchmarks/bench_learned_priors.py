@@ -278,10 +278,6 @@ def sparse_table(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    tables = {
-        "shared": shared_table,
-        "rich": rich_table,
-        "partial": partial_table,
-        "sparse": sparse_table,
-    }
-    run_tables(__doc__, tables, draws=10, features=500)
+    run_tables(
+        __doc__, (shared_table, rich_table, partial_table, sparse_table), draws=10, features=500
+    )

@@ -33,4 +33,4 @@ def scores(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    run_tables(__doc__, {"scores": scores}, draws=10, sizes=(10, 100, 500), domains=DOMAINS)
+    run_tables(__doc__, (scores,), draws=10, sizes=(10, 100, 500), domains=DOMAINS)

@@ -161,5 +161,4 @@ def equal_choice(choice: tuple[int, float], other: list[float], metric: str) -> 
 
 
 if __name__ == "__main__":
-    tables = {"quality": quality, "speed": speed}
-    run_tables(__doc__, tables, draws=10, sentences=10, threads=1, mbrs="")
+    run_tables(__doc__, (quality, speed), draws=10, sentences=10, threads=1, mbrs="")

@@ -46,4 +46,4 @@ def print_models(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    run_tables(__doc__, {"models": print_models}, programs=(), needs_data=False)
+    run_tables(__doc__, (print_models,), programs=(), needs_data=False)

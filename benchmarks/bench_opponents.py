@@ -44,4 +44,4 @@ def scores(options: Any) -> None:
 
 if __name__ == "__main__":
     sizes = (10, 20, 50, 100, 200, 500)
-    run_tables(__doc__, {"scores": scores}, draws=10, sizes=sizes, domains=DOMAINS)
+    run_tables(__doc__, (scores,), draws=10, sizes=sizes, domains=DOMAINS)

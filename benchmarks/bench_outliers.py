@@ -136,8 +136,5 @@ def warnings(options: Any) -> None:
 
 if __name__ == "__main__":
     run_tables(
-        __doc__,
-        {"simulated": simulated, "collections": collections, "warnings": warnings},
-        draws=10,
-        files=(*CONSENSUS_SETS, SUMMARIES),
+        __doc__, (simulated, collections, warnings), draws=10, files=(*CONSENSUS_SETS, SUMMARIES)
     )

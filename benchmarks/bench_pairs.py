@@ -303,5 +303,4 @@ def intervals(options: Any) -> None:
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
     logging.getLogger("bpa_ppl").setLevel("ERROR")
-    tables = (intervals, calibration, priors, limit)
-    run_tables(__doc__, {table.__name__: table for table in tables}, draws=20, names=NAMES)
+    run_tables(__doc__, (intervals, calibration, priors, limit), draws=20, names=NAMES)

@@ -212,7 +212,7 @@ def samplers(options: Any) -> None:
 if __name__ == "__main__":
     run_tables(
         __doc__,
-        {"samplers": samplers},
+        (samplers,),
         sentences=(100, 1000),
         samplers=SAMPLERS,
         against=tuple(OTHERS),

@@ -441,7 +441,7 @@ def main() -> None:
 
     run_tables(
         __doc__,
-        {"verdicts": verdicts, "jacobians": print_jacobians},
+        (verdicts, print_jacobians),
         only=tuple(PROGRAMS),
         samplers=tuple(SAMPLERS),
         seed=0,

@@ -144,4 +144,4 @@ def headroom_with(half: Half, size: int, seed: int, means: dict[str, float] | No
 
 
 if __name__ == "__main__":
-    run_tables(__doc__, {"left-out": left_out}, draws=10)
+    run_tables(__doc__, (left_out,), draws=10)

@@ -527,23 +527,22 @@ def decoder(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    tables = {
-        "texts": texts,
-        "methods": methods,
-        "curves": curves,
-        "lengths": lengths,
-        "seconds": seconds,
-        "sweeps": sweeps,
-        "crossed": crossed,
-        "scales": scales,
-        "variances": variances,
-        "examples": examples,
-        "both": both,
-        "decoder": decoder,
-    }
     run_tables(
         __doc__,
-        tables,
+        (
+            texts,
+            methods,
+            curves,
+            lengths,
+            seconds,
+            sweeps,
+            crossed,
+            scales,
+            variances,
+            examples,
+            both,
+            decoder,
+        ),
         draws=5,
         sizes=(10, 100),
         domains=("captions", "medical", "conversation"),

@@ -285,5 +285,4 @@ def language_model(_: object) -> None:
 
 
 if __name__ == "__main__":
-    tables = [lengths, decoding, density, oracles, phrases, lexicon, language_model]
-    run_tables(__doc__, {one.__name__.replace("_", "-"): one for one in tables})
+    run_tables(__doc__, [lengths, decoding, density, oracles, phrases, lexicon, language_model])

@@ -229,4 +229,4 @@ def formats(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    run_tables(__doc__, {"formats": formats}, lists=500, rounds=3)
+    run_tables(__doc__, (formats,), lists=500, rounds=3)

@@ -142,7 +142,7 @@ def print_seconds(options: argparse.Namespace) -> None:
         table.row(str(count), f"{best_time(lambda a=a, b=b: compare(a, b)).cpu:.1f}")
 
 
-def draw_pictures(options: argparse.Namespace) -> None:
+def print_pictures(options: argparse.Namespace) -> None:
     """Run the examples of a page and of the README, and write plots of each comparison."""
     del options
     page = (ROOT / "docs/how-to/is-my-sampler-right.md").read_text("utf-8")
@@ -188,9 +188,10 @@ def save_picture(compared: Comparison, name: str, variables: tuple[str, str]) ->
 
 
 if __name__ == "__main__":
-    tables = {
-        "verdicts": print_verdicts,
-        "seconds": print_seconds,
-        "pictures": draw_pictures,
-    }
-    run_tables(__doc__, tables, splits=20, damaged=2, rows=(EQUAL, *DAMAGES))
+    run_tables(
+        __doc__,
+        (print_verdicts, print_seconds, print_pictures),
+        splits=20,
+        damaged=2,
+        rows=(EQUAL, *DAMAGES),
+    )

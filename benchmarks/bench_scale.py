@@ -407,7 +407,7 @@ def formats_table(options: Any) -> None:
 if __name__ == "__main__":
     run_tables(
         __doc__,
-        {"adapt": adapt_table, "scale": scale_table, "formats": formats_table},
+        (adapt_table, scale_table, formats_table),
         lists=(100, 300, 1000, 3000, 10000),
         sizes=("1000000x5", "20000x100"),
         workers=2,

@@ -81,6 +81,4 @@ def requests(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    run_tables(
-        __doc__, {"requests": requests}, needs_data=False, requests=300, candidates=20, features=14
-    )
+    run_tables(__doc__, (requests,), needs_data=False, requests=300, candidates=20, features=14)

@@ -184,10 +184,4 @@ def likelihoods(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    tables = {
-        "fixed": fixed,
-        "adapted": adapted_table,
-        "rules": rules,
-        "likelihoods": likelihoods,
-    }
-    run_tables(__doc__, tables, draws=10, sizes=(50, 500))
+    run_tables(__doc__, (fixed, adapted_table, rules, likelihoods), draws=10, sizes=(50, 500))

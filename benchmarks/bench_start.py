@@ -93,4 +93,4 @@ def commands(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    run_tables(__doc__, {"commands": commands}, repeats=5)
+    run_tables(__doc__, (commands,), repeats=5)

@@ -280,5 +280,4 @@ def grams(text: str) -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    tables = {"curve": curve, "lda": lda, "speed": speed, "out": out, "ways": ways}
-    run_tables(__doc__, tables, k=(4, 8), statutes="")
+    run_tables(__doc__, (curve, lda, speed, out, ways), k=(4, 8), statutes="")

@@ -68,7 +68,7 @@ def targets(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     run_tables(
         __doc__,
-        {"targets": targets},
+        (targets,),
         needs_data=False,
         samplers="auto,imh,nuts,rwm,laplace",
         targets=tuple(TARGETS),

@@ -102,9 +102,5 @@ def updated(options: Any) -> None:
 
 if __name__ == "__main__":
     run_tables(
-        __doc__,
-        {"updated": updated},
-        draws=3,
-        kept=1000,
-        collections=("medical", "captions", "judged"),
+        __doc__, (updated,), draws=3, kept=1000, collections=("medical", "captions", "judged")
     )

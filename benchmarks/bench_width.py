@@ -86,6 +86,4 @@ def widths(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    run_tables(
-        __doc__, {"widths": widths}, needs_data=False, features=FEATURES, lists=50, candidates=10
-    )
+    run_tables(__doc__, (widths,), needs_data=False, features=FEATURES, lists=50, candidates=10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import re
 import sys
 import tempfile
 import threading
@@ -44,7 +45,7 @@ OfDraw = Callable[[int, int], Float64]
 
 def run_tables(
     description: str | None,
-    tables: Mapping[str, Callable[[argparse.Namespace], None]],
+    tables: Mapping[str, Callable[[Any], None]] | Iterable[Callable[[Any], None]],
     *,
     needs_data: bool = True,
     **defaults: float | str | tuple[Any, ...],
@@ -53,7 +54,8 @@ def run_tables(
 
     Args:
         description: the docstring of the script.
-        tables: from the name of each to the function that prints it.
+        tables: the functions that print them. Unless their names are given, `seconds_table` and
+            `print_seconds` print the table `seconds`.
         needs_data: exit if the n-best lists and corpora are not available.
         defaults: the other options, with their defaults; a tuple is an option with several values.
     """
@@ -61,6 +63,9 @@ def run_tables(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--little", action="store_true", help="a trial: few draws of each table")
+    if not isinstance(tables, Mapping):
+        shorter = (re.sub("^print_|_table$", "", table.__name__) for table in tables)
+        tables = dict(zip((name.replace("_", "-") for name in shorter), tables, strict=True))
     names = list(tables)
     parser.add_argument(
         "--tables", "--parts", dest="tables", nargs="+", choices=names, default=names
@@ -85,13 +90,19 @@ def run_tables(
             k: v[:1] if isinstance(v, tuple) else LITTLE.get(k, v) for k, v in defaults.items()
         }
         options = parser.parse_args(namespace=argparse.Namespace(**least))
-    if needs_data and not DATA.is_dir():
-        sys.exit(f"this benchmark needs the data in {DATA}, which does not exist")
+    if needs_data:
+        require_data()
     warnings.simplefilter("ignore", bpa.BpaWarning)
     for name in options.tables:
         if IS_LITTLE:
             print(f"\n## {name}", flush=True)
         tables[name](options)
+
+
+def require_data() -> None:
+    """Exit if the n-best lists and corpora are not available."""
+    if not DATA.is_dir():
+        sys.exit(f"this benchmark needs the data in {DATA}, which does not exist")
 
 
 def few(values: Any, count: int = 1) -> Any:
