@@ -16,7 +16,79 @@ from itertools import product
 
 import numpy as np
 from measuring import Table, run_tables
-from pair_coverage import coverage
+from scipy.special import expit
+from scipy.stats import norm
+
+from bpa_ppl._runtime.arrays import Float64
+
+LEVELS = (0.5, 0.9)
+FEATURES = 4
+
+
+def coverage(
+    rng: np.random.Generator,
+    exponent: float,
+    *,
+    size: int,
+    lists: int,
+    count: int,
+    graded: bool = False,
+    scale: float = 1.0,
+    power: float = 0.0,
+) -> Float64:
+    """Return the share of intervals at 50 % and 90 % that have the true weight.
+
+    Args:
+        rng: of the data.
+        exponent: c of the likelihood.
+        size: k, the candidates of each list.
+        lists: of a data set.
+        count: how many data sets.
+        graded: add normal noise of the same variance to the scores, in place of Gumbel's, which
+            makes the ranking Plackett–Luce's.
+        scale: the standard deviation of the weights a priori.
+        power: of the difference in gain, as for `Pairs`.
+    """
+    true = scale * rng.normal(size=(count, FEATURES))
+    features = rng.normal(size=(count, lists, size, FEATURES))
+    shape = features.shape[:-1]
+    noise = rng.normal(size=shape) * np.pi / np.sqrt(6) if graded else rng.gumbel(size=shape)
+    gain = np.einsum("rlkf,rf->rlk", features, true) + noise
+    mean, covariance = laplace(features, gain, exponent, scale, power)
+    z = np.abs(mean - true) / np.sqrt(np.einsum("rff->rf", covariance))
+    return np.array([np.mean(z < norm.ppf(0.5 + level / 2)) for level in LEVELS])
+
+
+def laplace(
+    features: Float64, gain: Float64, exponent: float, scale: float = 1.0, power: float = 0.0
+) -> tuple[Float64, Float64]:
+    """Return mode and covariance of the posterior of each data set, (R, Q) and (R, Q, Q).
+
+    Args:
+        features: (R, lists, k, Q).
+        gain: (R, lists, k), without ties.
+        exponent: c.
+        scale: of the prior N(0, scale² I).
+        power: as for `coverage`.
+    """
+    count, _, size, columns = features.shape
+    first, second = np.triu_indices(size, 1)
+    difference = gain[..., first] - gain[..., second]
+    lead = np.sign(difference)[..., None] * (features[:, :, first] - features[:, :, second])
+    lead = lead.reshape(count, -1, columns)
+    unit = np.sqrt(gain.var(axis=-1).mean(axis=1))  # within the lists of a data set
+    weight = (np.abs(difference) / unit[:, None, None]) ** power
+    factor = 2 * exponent / size * weight.reshape(count, -1)
+    mode = np.zeros((count, columns))
+    for _ in range(25):
+        p = expit(-(lead @ mode[..., None])[..., 0])
+        gradient = ((factor * p)[:, None] @ lead)[:, 0] - mode / scale**2
+        weighted = lead * (factor * p * (1 - p))[..., None]
+        precision = np.eye(columns) / scale**2 + weighted.swapaxes(1, 2) @ lead
+        mode += np.linalg.solve(precision, gradient[..., None])[..., 0]
+    assert np.abs(gradient).max() < 1e-6
+    return mode, np.linalg.inv(precision)
+
 
 EXPONENTS = (0.5, 1.0, 1.25, 1.5, 2.0, None)
 #: The default for judgements: its exponent, and its power of the difference in gain.

@@ -432,7 +432,7 @@ def variances(options: argparse.Namespace) -> None:
                     )
                     rate = drawn.draws.statistics["acceptance_rate"].mean()
                     ter = task.scores(drawn.at_point("mean"))[0]
-                    values.append([rate, smallest_ess(drawn.marginal), ter])
+                    values.append([rate, smallest_ess(drawn.draws), ter])
                 acceptance, ess, ter = np.mean(values, axis=0)
                 spread = 2 * np.std(values, axis=0, ddof=1)[-1]
                 cells.append(f"{acceptance:.3f}, {ess:.1f}, {ter:.2f} ± {spread:.2f}")

@@ -248,7 +248,6 @@ def adapt_in_steps(path: str) -> None:
     from bpa_ppl.diagnostics.ways.judged import read_judgements
     from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
     from bpa_ppl.diagnostics.ways.simple_ways import fit_ways
-    from bpa_ppl.posterior.weight_draws import WeightDraws
 
     steps, start = {_START: (process_time(), peak_memory())}, process_time()
 
@@ -276,11 +275,11 @@ def adapt_in_steps(path: str) -> None:
     used, mib = resource.getrusage(resource.RUSAGE_SELF), peak_memory()
     steps["draws: sampling"] = draws.record.sampler.seconds or 0.0, steps["draws"][1]
     judged = read_judgements(observed.lists, observed.gain, observed.gains)
-    start = process_time()
-    for _ in fit_ways(judged, WeightDraws(draws)):
+    weights, start = bpa.as_weight_draws(draws), process_time()
+    for _ in fit_ways(judged, weights):
         pass
     finish("draws: simple ways")
-    leave_out(WeightDraws(draws), judged.lists).score()
+    leave_out(weights, judged.lists).score()
     finish("draws: leave-one-out")
     print(json.dumps({"cpu": used.ru_utime + used.ru_stime, "mib": mib, "steps": steps}))
 
