@@ -117,6 +117,15 @@ def whole_corpora(checkout: Path) -> Iterator[None]:
     few_lines.rename(corpora)
 
 
+def test_each_script_is_quoted_by_the_page_that_contributing_names() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(bench_\w+)\.py` \| (.*) \| .* \|$", text, re.MULTILINE)
+    assert [script for script, _ in rows] == SCRIPTS
+    for script, pages in rows:
+        for page in re.findall(r"\((.*?)\)", pages):
+            assert script in (ROOT / page).read_text("utf-8"), (script, page)
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_each_table_has_rows(script: str, checkout: Path, request: pytest.FixtureRequest) -> None:
     if script == "bench_invariance":
