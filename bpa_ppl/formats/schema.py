@@ -30,7 +30,7 @@ value is missing if it is absent, null, NaN, or an empty cell of a text file.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -64,7 +64,7 @@ from bpa_ppl.formats.block import (
     ReadOptions,
 )
 from bpa_ppl.formats.roles import OF_FEATURES
-from bpa_ppl.formats.rules import refuse
+from bpa_ppl.formats.rules import RULES, refuse
 from bpa_ppl.formats.values import (
     combine_chunks,
     from_arrow,
@@ -308,14 +308,11 @@ class Schema:
 
     def _check_texts(self, block: Block, texts: Sequence[Any]) -> None:
         """Refuse what is not the text of a candidate."""
-        error, column = partial(self._error_at, block, TEXT), "NAME"
-        kind = "text of a candidate"
-        if block.parent is None:
-            kind, column = "text of a row", self.options.names.get(TEXT, TEXT)
         if set(map(type, texts)) - {str} or "\0" in "".join(texts):
-            refuse(kind, texts, error, column)
+            kind = "text of a row" if block.parent is None else "text of a candidate"
+            self._refuse(kind, block, TEXT, texts)
         if not self._typed and any(text.startswith(("[", "{", " ")) for text in texts):
-            refuse("cell", texts, error, column)
+            self._refuse("cell", block, TEXT, texts)
 
     def _is_feature(self, name: str, values: Any) -> bool:
         """Return whether a column is a feature, which stays the same to the end of the file."""
@@ -376,36 +373,36 @@ class Schema:
     def _refuse(
         self, kind: str, block: Block, name: str, values: Sequence[Any], first: int = 0
     ) -> None:
-        """Refuse what is not a number among values of a field of the candidates from the first."""
+        """Refuse what breaks a rule of its kind among values of one field from the first."""
 
         def error(row: int, problem: str, **details: Any) -> DataError:
-            return self._error_at(block, short, first + row, problem, **details)
+            row, field = first + row, short
+            if block.parent is not None:
+                place = row - int(np.searchsorted(block.parent, block.parent[row]))
+                field = f"{CANDIDATES}[{place}].{short}"
+            return self._error(f"{field} {problem}", block.line[block.parents[row]], **details)
 
-        kind, short = kind + ("" if self._typed else " in a cell"), name.removeprefix(OF_FEATURES)
-        refuse(kind, values, error, short)
-
-    def _error_at(
-        self, block: Block, name: str, row: int, message: str, **details: Any
-    ) -> DataError:
-        """Return the error that names a field of one candidate."""
-        line = block.line[block.parents[row]]
-        if block.parent is not None:
-            place = row - int(np.searchsorted(block.parent, block.parent[row]))
-            name = f"{CANDIDATES}[{place}].{name}"
-        return self._error(f"{name} {message}", line, **details)
+        short, in_cells = name.removeprefix(OF_FEATURES), f"{kind} in a cell"
+        kind = in_cells if in_cells in RULES and not self._typed else kind
+        column = self.options.names.get(TEXT, TEXT) if name == TEXT else short
+        refuse(kind, values, error, column)
 
     def _sentences(self, block: Block) -> dict[str, Sequence[Any]]:
         """Return the columns of sentences: sources, references and extras, one value per record."""
         columns: dict[str, Sequence[Any]] = {}
         references: dict[str, Sequence[tuple[str, ...]]] = {}
+        records = block._replace(parent=None)
         for name, values in block.sentences.items():
             if name == SOURCE:
-                refuse("source", values, self._error_of(block, name))
+                self._refuse("source", records, name, values)
                 columns[name] = values
             elif name == REFERENCES or find_label(name) == REFERENCE:
-                references[name] = self._texts(block, name, values)
+                self._refuse("references", records, name, values)  # an empty text is none
+                references[name] = [
+                    (of,) if of and isinstance(of, str) else tuple(of or ()) for of in values
+                ]
             elif name != ID:
-                finite = self._finite(block, name, values)
+                finite = self._finite(records, name, values)
                 name = name.removeprefix(OF_SENTENCE)
                 columns[name] = finite
                 first = next((n for n, v in enumerate(finite) if v is not None), None)
@@ -420,17 +417,6 @@ class Schema:
             problem += " that of the candidates"
             raise self._error(problem, block.line[0], code="bad-name")
         return columns
-
-    def _texts(self, block: Block, name: str, values: Sequence[Any]) -> list[tuple[str, ...]]:
-        """Return the references in a field of each record; an empty text is none."""
-        refuse("references", values, self._error_of(block, name))
-        return [(v,) if v and isinstance(v, str) else tuple(v or ()) for v in values]
-
-    def _error_of(self, block: Block, name: str) -> Callable[..., DataError]:
-        """Return what makes errors about a field of a record, by its place in a block."""
-        return lambda row, problem, **details: self._error(
-            f"{name} {problem}", block.line[row], **details
-        )
 
     def _references(
         self, block: Block, columns: dict[str, Sequence[tuple[str, ...]]]
@@ -449,7 +435,7 @@ class Schema:
             return values
         if self._nan_is_missing:
             values = [None if _is_nan(value) else value for value in values]
-        refuse("finite", values, self._error_of(block, name))
+        self._refuse("finite", block, name, values)
         return values
 
 
