@@ -402,10 +402,13 @@ class Schema:
                     (of,) if of and isinstance(of, str) else tuple(of or ()) for of in values
                 ]
             elif name != ID:
-                finite = self._finite(records, name, values)
+                if float in set(map(type, values)):
+                    if self._nan_is_missing:
+                        values = [None if _is_nan(value) else value for value in values]
+                    self._refuse("finite", records, name, values)
                 name = name.removeprefix(OF_SENTENCE)
-                columns[name] = finite
-                first = next((n for n, v in enumerate(finite) if v is not None), None)
+                columns[name] = values
+                first = next((n for n, v in enumerate(values) if v is not None), None)
                 if first is not None:
                     self._sentence_lines.setdefault(name, int(block.line[first]))
         if self.counted:
@@ -428,15 +431,6 @@ class Schema:
             if one and others:
                 raise self._error(f"both {REFERENCE} and {REFERENCES}: leave one out", line)
         return [one or others for one, others in zip(single or several, several, strict=True)]
-
-    def _finite(self, block: Block, name: str, values: Sequence[Any]) -> Sequence[Any]:
-        """Return a column of sentences in which NaN is None."""
-        if float not in set(map(type, values)):
-            return values
-        if self._nan_is_missing:
-            values = [None if _is_nan(value) else value for value in values]
-        self._refuse("finite", block, name, values)
-        return values
 
 
 def _with_numbers(block: Block) -> Block:
