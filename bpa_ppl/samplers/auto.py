@@ -57,6 +57,9 @@ Attempt = tuple[Sampler, str, Callable[[Target], Sampled], float]
 #: Where NUTS fails in both, neither shorter steps nor more draws help: a part of the posterior is
 #: much narrower than the rest, as the neck of a funnel.
 _NARROW = {Divergences.title, BFMI.title}
+#: For another program than lists, shorter steps and more draws do not help either if so large a
+#: share of the transitions diverges, and take too long if a trajectory has so many steps.
+_MANY_DIVERGENT, _MANY_STEPS = 0.005, 500
 
 
 class Auto(Sampler, frozen=True):
@@ -67,8 +70,9 @@ class Auto(Sampler, frozen=True):
     fail, `imh` draws four times as many. If these fail too, or if the fitted proposals do not fit
     either, NUTS draws, then with shorter steps and four times as many draws. If these are too few,
     but four times as many may be enough, it draws so many; else it ends. It ends at once where more
-    draws do not help: with several modes, or with divergences and a low BFMI. Where the density
-    jumps, a random walk draws next, then NUTS with longer steps.
+    draws do not help: with several modes, with divergences and a low BFMI, and, for another program
+    than lists, with many divergences or long trajectories. Where the density jumps, a random walk
+    draws next, then NUTS with longer steps.
 
     If the scale of the prior is unknown, proposals for the scale and the weights in units of it are
     fitted, and NUTS draws both as well.
@@ -157,6 +161,10 @@ class Auto(Sampler, frozen=True):
         yield nuts, reason, draw, np.inf
         if drawn[0].figures.jumps:
             yield from self._attempts_at_jumps(target)
+            return
+        steps, diverging = (drawn[0].statistics[n].mean() for n in ("n_steps", "diverging"))
+        struggles = steps >= _MANY_STEPS or diverging >= _MANY_DIVERGENT
+        if struggles and not target.is_log_linear:
             return
         more, most = (
             Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)

@@ -19,6 +19,7 @@ from bpa_ppl import DataError, adapt, check, sample
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.model_target import make_model_target
+from bpa_ppl.densities.target import Sampled
 from bpa_ppl.diagnostics.check.check import Report
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
@@ -29,6 +30,7 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding
 from bpa_ppl.samplers import auto, chains
 from bpa_ppl.samplers.auto import Auto
+from bpa_ppl.samplers.nuts import Nuts
 from bpa_ppl.samplers.proposals import find_moments
 from bpa_ppl.samplers.sampler import SAMPLERS
 
@@ -172,6 +174,25 @@ def test_a_long_run_logs_a_first_estimate_of_its_time(
     messages = [r.message for r in caplog.records if "sampling takes" in r.message]
     # 2050 draws in pieces of 100, of which 1850 remain: 18.5 × 1.5 s.
     assert messages == ["sampling takes about 28 seconds (2,050 draws a chain with the warm-up)"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "diverging", "count"), [(499, 0.0, 3), (500, 0, 1), (9, 0.01, 1)]
+)
+def test_nuts_ends_where_shorter_steps_do_not_help(
+    monkeypatch: pytest.MonkeyPatch, steps: int, diverging: float, count: int
+) -> None:
+    def program() -> None:
+        mean = numpyro.sample("mean", dist.Normal().expand([3]))
+        numpyro.sample("effects", dist.Normal(mean, 1.0))
+
+    statistics = {"n_steps": np.array([[steps]]), "diverging": np.array([[diverging]])}
+    drawn = Sampled(z={}, statistics=statistics)
+    monkeypatch.setattr(Nuts, "sample", lambda sampler, target: drawn)
+    target = make_model_target(program)
+    with jax.enable_x64(True):
+        attempts = [draw(target) for _, _, draw, _ in Auto()._attempts(target)]
+    assert len(attempts) == count
 
 
 @pytest.mark.slow
