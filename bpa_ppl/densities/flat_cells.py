@@ -21,6 +21,7 @@ from numpyro.distributions.transforms import Transform
 from numpyro.infer.util import log_density
 from numpyro.primitives import Messenger
 
+from bpa_ppl.densities.own_models import model_error
 from bpa_ppl.densities.target import RUN_ONCE, Sites, Target, constrain
 
 #: Cells are constants if the density does not depend on them at so many random places, whose
@@ -53,14 +54,18 @@ def find_flat_cells(target: Target) -> tuple[dict[str, Cells], set[str]]:
 
     Args:
         target: a program without discrete latent sites, with its start.
+
+    Raises:
+        UsageError: if such a site is in a scan.
     """
+    of_scans, used = set[str](), set[str]()
 
     def find_masks() -> dict[str, jax.Array]:
         program = _MaskedSites(handlers.seed(target.program, jax.random.key(0)))
         program(*target.data)
+        of_scans.update(program.of_scans)
         return program.masks
 
-    used = set[str]()
     found = {
         name: Cells(np.zeros(np.shape(z)[:-1], bool), np.asarray(z))
         for name, z in target.start.items()
@@ -70,6 +75,13 @@ def find_flat_cells(target: Target) -> tuple[dict[str, Cells], set[str]]:
     masks = traced.lower().compile()() if traced.out_info else {}
     for name, masked in jax.device_get(masks).items():
         drawn = masked if masked.all() else masked | _find_used(target, name, ~masked)
+        if name in of_scans and not drawn.all():
+            raise model_error(
+                f"the density does not depend on {(~drawn).sum()} of {drawn.size} values of {name},"
+                " a site of a scan with obs_mask or a mask, so they have no posterior: draw the "
+                "values that are missing by a site outside of the scan, and put them into the data",
+                "not-supported",
+            )
         if not drawn.all():
             found[name] = Cells(drawn, np.asarray(target.start[name]))
         if (drawn & ~masked).any():
@@ -116,12 +128,14 @@ class _MaskedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
 
     def __init__(self, program: Callable[..., Any]):
         self.masks: dict[str, jax.Array] = {}
+        self.of_scans = set[str]()
         super().__init__(program)
 
     def process_message(self, site: dict[str, Any]) -> None:
-        # The sites of a scan already have their values here.
-        is_latent = site["type"] == "sample" and site["value"] is None
+        is_latent = site["type"] == "sample" and not site["is_observed"]
         if is_latent and isinstance(site["fn"], MaskedDistribution):
+            if site["value"] is not None:  # it is the site of a scan
+                self.of_scans.add(site["name"])
             masked = site["fn"]
             value = masked.sample(jax.random.key(0))
             left_out = (masked.log_prob(value) == 0) & (masked.base_dist.log_prob(value) != 0)

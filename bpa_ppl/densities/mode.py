@@ -346,11 +346,11 @@ def _has_hessian(target: Target, position: Float64) -> bool:
     """Return whether JAX can differentiate the gradient of a program.
 
     It cannot where a function has its own rule for the gradient, as `odeint`, or where JAX has no
-    rule for the second derivative, as of `gammaincc`.
+    rule for the second derivative, as of `gammaincc`; JAX raises errors of several kinds.
     """
     try:
         jax.eval_shape(_differentiate, target, position)
-    except (NotImplementedError, TypeError):
+    except (NotImplementedError, TypeError, ValueError):
         return False
     return True
 

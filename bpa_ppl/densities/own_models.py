@@ -256,6 +256,11 @@ def explain_errors(model: Any) -> Iterator[None]:
             )
         if "unexpected PRNG key" in text:
             remedy = "use numpyro.handlers.condition in place of substitute"
+        if "gradient with respect to" in text:  # of betainc
+            remedy = (
+                "samplers need a gradient, and JAX has none of this function: define one by "
+                f"jax.custom_jvp, such as differences of its values; {remedy}"
+            )
         if "equal types" in text:
             remedy = (
                 "densities are computed with 64 bits, and arrays that JAX made before have 32: "

@@ -399,6 +399,11 @@ def direction() -> None:
     numpyro.sample("direction", dist.ProjectedNormal(jnp.ones(2)))
 
 
+def without_gradient(y: Any) -> None:
+    a = numpyro.sample("a", dist.LogNormal(0.0, 1.0))
+    numpyro.factor("y", jnp.log(jsp.betainc(a, 1.0, y)).sum())
+
+
 @pytest.mark.parametrize(
     ("program", "args", "message"),
     [
@@ -417,6 +422,7 @@ def direction() -> None:
         (with_floats, (DATA[:3],), "has type float32.* float64.*make them NumPy arrays.*look at"),
         (lru_cache(known_scale), (2.0,), "calls numpyro.sample at its first run only"),
         (substitute(known_scale, {"mean": 1.0}), (DATA,), "condition in place of substitute"),
+        (without_gradient, (DATA / 9,), "a gradient, .*: define one by jax.custom_jvp"),
         (3, (), "a model is a function"),
         (network, ({"kernel": dist.Normal(0.0, 1.0)},), r"the site nn\$params .*, with a prior of"),
         (direction, (), r"the support Sphere.*numpyro.infer.reparam, such as ProjectedNormalRep"),

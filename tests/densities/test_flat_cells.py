@@ -13,10 +13,13 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from numpyro import handlers
+from numpyro.contrib.control_flow import scan
 from scipy.stats import lognorm, multivariate_normal, norm
+from support.raising import raises
 from support.targets import starting_at_zero
 
 import bpa_ppl as bpa
+from bpa_ppl import UsageError
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.own_models import name_dimensions
 
@@ -162,6 +165,21 @@ def test_masked_values_that_the_density_depends_on_are_drawn() -> None:
     with starting_at_zero():
         target = make_model_target(program, (np.array([0.4, 0.9]),))
     assert (target.dimension, target.flat) == (4, {"group": 1})
+
+
+def test_constants_in_a_scan_are_refused_with_a_way() -> None:
+    def program(y: Any, observed: Any) -> None:
+        slope = numpyro.sample("slope", dist.Uniform(-1.0, 1.0))
+
+        def step(before: Any, row: Any) -> Any:
+            value = numpyro.sample("y", dist.Normal(slope * before), obs=row[0], obs_mask=row[1])
+            return value, value
+
+        scan(step, jnp.zeros(()), (y, observed))
+
+    match = "4 of 6 values of y_unobserved, .* outside"
+    with raises(UsageError, "not-supported", parameter="model", match=match):
+        make_model_target(program, (np.nan_to_num(DATA), OBSERVED))
 
 
 def test_a_comparison_leaves_out_what_the_density_does_not_depend_on(drawn: Any) -> None:

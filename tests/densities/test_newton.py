@@ -11,6 +11,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from jax.scipy.special import betainc
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
@@ -305,19 +306,29 @@ def backward(value: jax.Array, slope: jax.Array) -> tuple[jax.Array]:
 exponential.defvjp(forward, backward)
 
 
-def test_the_mode_of_a_program_with_its_own_gradient_is_that_of_the_same_without() -> None:
+@jax.custom_jvp
+def by_betainc(x: jax.Array) -> jax.Array:
+    return jnp.exp(x)
+
+
+#: I(1, 1; ½) is ½, and JAX has no derivative of it.
+by_betainc.defjvps(lambda by, value, x: by * value * 2 * betainc(jnp.ones_like(x) + 0 * x, 1, 0.5))
+
+
+@pytest.mark.parametrize("function", [exponential, by_betainc])
+def test_the_mode_of_a_program_with_its_own_gradient_is_that_of_the_same_without(
+    function: Callable[[jax.Array], jax.Array],
+) -> None:
     """JAX cannot differentiate such a rule again: the Hessian is that of differences."""
 
     def program(function: Callable[[jax.Array], jax.Array]) -> None:
         rate = function(numpyro.sample("log_rate", dist.Normal(0, 1).expand([2]).to_event(1)))
         numpyro.sample("count", dist.Poisson(rate).to_event(1), obs=np.array([3, 40]))
 
-    found, expected = (
-        find_mode(make_model_target(program, (function,))) for function in (exponential, jnp.exp)
-    )
+    found, expected = (find_mode(make_model_target(program, (one,))) for one in (function, jnp.exp))
     assert found.converged
     np.testing.assert_allclose(found.position, expected.position, atol=1e-5)
-    np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-4, atol=1e-9)
 
 
 def test_a_mode_that_was_not_searched_is_refused() -> None:
