@@ -399,7 +399,7 @@ class Decider:
             few = aligned.thin(count)
             aligned = few if rule.needs_density else few.with_moments_of(aligned)
         canonical = None
-        if draws.canonical is not None and draws.record.canonical:
+        if draws.canonical is not None and not draws.lacks_canonical:
             canonical = draws.aligned(lists, draws.canonical[None])[0]
         return cls(rule, aligned, every_draw, canonical, derivations)
 

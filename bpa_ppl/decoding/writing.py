@@ -17,7 +17,6 @@ from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices
 from bpa_ppl.diagnostics.ways.judged import choose_recorded_gain, has_inputs, uses_preferences
 from bpa_ppl.diagnostics.ways.paired import Scoreboard, choose_metrics
-from bpa_ppl.diagnostics.ways.simple_ways import lacks_canonical
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl
@@ -377,7 +376,7 @@ class Summary:
     @property
     def before(self) -> str:
         """The choices before: canonical or, if no canonical weights are recorded, first."""
-        return "first" if lacks_canonical(self._draws) else "canonical"
+        return "first" if self._draws.lacks_canonical else "canonical"
 
     @property
     def scores(self) -> Scoreboard | None:

@@ -125,7 +125,7 @@ def select_variables(draws: Draws, var_names: Sequence[str] = ()) -> Opened:
         [""],
         keep={name.partition("[")[0] for name in var_names},
     )
-    if not kept.any():  # the check refuses constants and what is not finite
+    if not kept.any():  # the check fails for cells that are constant or not finite
         discrete = left_out.get(DISCRETE, [])
         left_out = {DISCRETE: discrete}
         kept = ~np.isin(cells.sites, discrete)

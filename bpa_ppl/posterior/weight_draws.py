@@ -60,7 +60,6 @@ class WeightDraws:
     Raises:
         DataError: if the weights do not have the shape of the features, or two have one name.
 
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
     >>> weights = name_weights(
     ...     [[[1.0, 0.0], [2.0, 0.0]], [[3.0, 1.0], [2.0, 1.0]]],
     ...     ("LM0", "WP0"),
@@ -163,6 +162,11 @@ class WeightDraws:
         return None if weights is None else np.asarray(weights, np.float64)
 
     @property
+    def lacks_canonical(self) -> bool:
+        """Whether there are no canonical weights, or they are not recorded as such."""
+        return self.canonical is None or not self.record.canonical
+
+    @property
     def sentence_sites(self) -> tuple[str, ...]:
         """The sites that are observed once for each sentence."""
         sites, dims = self.draws.log_likelihood, self.draws.dims
@@ -250,7 +254,6 @@ class WeightDraws:
             DataError: if the lists have a feature without a weight.
 
         >>> from bpa_ppl import from_lists
-        >>> from bpa_ppl.posterior.weight_draws import name_weights
         >>> weights = name_weights(np.ones((1, 2, 1)), ("LM0",), fixed=Weights({"W0": 3.0}))
         >>> weights.aligned(from_lists([["a"]], [[[1.0, 2.0]]], ["W0", "LM0"])).tolist()
         [[3.0, 1.0], [3.0, 1.0]]
@@ -302,7 +305,6 @@ def name_weights(
     Raises:
         DataError: if the parts do not fit together.
 
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
     >>> name_weights(np.zeros((4, 100, 2)), ("LM0", "WP0")).draws
     Draws(chains, 4 × 100, 2 values)
     """
@@ -335,7 +337,6 @@ def standardise(draws: Draws) -> Draws | None:
 
     >>> from bpa_ppl.posterior.record import FeatureScale
     >>> record = Record(feature_scales={"LM0": FeatureScale(spread=3.0)})
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
     >>> standardise(name_weights([[[0.5]]], ("LM0",), record=record).draws).mean.tolist()
     [1.5]
     >>> standardise(name_weights([[[0.5]]], ("LM0",)).draws)
@@ -378,7 +379,6 @@ def find_ids(
         lists: the lists.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
     >>> weights = name_weights(np.ones((1, 2, 1)), ("lm",), sentence_ids=["x"])
     >>> lists = from_lists([["a"]], [[[1.0]]], ["lm"], sentence_extras={"id": ["y"]})
     >>> find_ids(weights, lists)

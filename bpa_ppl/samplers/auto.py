@@ -23,7 +23,7 @@ from bpa_ppl.posterior.record import Finding, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.posterior.weight_draws import DIMS, FEATURE, WEIGHTS
 from bpa_ppl.samplers.imh import IndependenceMetropolis
-from bpa_ppl.samplers.nuts import Nuts
+from bpa_ppl.samplers.nuts import Nuts, struggles
 from bpa_ppl.samplers.proposals import (
     GOOD_PARETO_K,
     assess_proposals,
@@ -59,7 +59,7 @@ Attempt = tuple[Sampler, str, Callable[[Target], Sampled], float]
 _NARROW = {Divergences.title, BFMI.title}
 #: For another program than lists, shorter steps and more draws do not help either if so large a
 #: share of the transitions diverges, and take too long if a trajectory has so many steps.
-_MANY_DIVERGENT, _MANY_STEPS = 0.005, 500
+_TOO_MANY_STEPS, _TOO_MANY_DIVERGENT = 500, 0.005
 
 
 class Auto(Sampler, frozen=True):
@@ -162,9 +162,7 @@ class Auto(Sampler, frozen=True):
         if drawn[0].figures.jumps:
             yield from self._attempts_at_jumps(target)
             return
-        steps, diverging = (drawn[0].statistics[n].mean() for n in ("n_steps", "diverging"))
-        struggles = steps >= _MANY_STEPS or diverging >= _MANY_DIVERGENT
-        if struggles and not target.is_log_linear:
+        if not target.is_log_linear and struggles(drawn[0], _TOO_MANY_STEPS, _TOO_MANY_DIVERGENT):
             return
         more, most = (
             Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)

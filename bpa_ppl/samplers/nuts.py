@@ -109,9 +109,7 @@ class Nuts(ChainSampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         sampled = self._draw(target)
-        steps, diverging = (sampled.statistics[n].mean() for n in ("n_steps", "diverging"))
-        struggles = steps >= _MANY_STEPS or diverging >= _MANY_DIVERGENT
-        if not struggles or target.is_log_linear:
+        if target.is_log_linear or not struggles(sampled, _MANY_STEPS, _MANY_DIVERGENT):
             return sampled
         jumps = count_jumps(target, sampled.z)
         return replace(sampled, figures=msgspec.structs.replace(sampled.figures, jumps=jumps))
@@ -134,3 +132,9 @@ class Nuts(ChainSampler, frozen=True):
             sampled = run_chains(tuning, target, moments.covariance, start)
         mode = mode_of(target)
         return replace(sampled, mode=mode.position, figures=mode.figures)
+
+
+def struggles(sampled: Sampled, steps: float, divergent: float) -> bool:
+    """Return whether trajectories of NUTS have so many steps on average, or diverge so often."""
+    means = (sampled.statistics[name].mean() for name in ("n_steps", "diverging"))
+    return any(mean >= limit for mean, limit in zip(means, (steps, divergent), strict=True))

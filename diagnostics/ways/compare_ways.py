@@ -51,7 +51,6 @@ from bpa_ppl.diagnostics.ways.simple_ways import (
     Evaluation,
     Way,
     fit_ways,
-    lacks_canonical,
     list_simple_ways,
 )
 from bpa_ppl.errors import DataError
@@ -380,7 +379,7 @@ def compare_adapted(
         gains: (candidates,) if they are available.
         answers: of preferences, if they have been read.
     """
-    given = isinstance(gain, Column) or (gains is not None and lacks_canonical(draws))
+    given = isinstance(gain, Column) or (gains is not None and draws.lacks_canonical)
     if not (given or uses_preferences(draws)):
         return None
     judged = read_judgements(lists, gain, gains, answers)

@@ -43,7 +43,6 @@ from bpa_ppl.diagnostics.ways.simple_ways import (
     Way,
     find_indicators,
     find_system_column,
-    lacks_canonical,
 )
 from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.gains.bleu import LengthRatio
@@ -267,7 +266,7 @@ def _find_changes(
     draws, chosen = reranker.draws, reranker(lists)
     before, after = chosen.canonical, chosen.choice
     baseline, recorded, comparison = str(Way.CANONICAL), read_comparison(draws.record), None
-    unknown = lacks_canonical(draws)
+    unknown = draws.lacks_canonical
     by_answers = gain is None and has_preferences(lists)
     if by_answers or gain is not None:
         comparison = NewChoices(draws, gain).add(chosen.lists, after).comparison

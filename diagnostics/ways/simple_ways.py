@@ -269,7 +269,7 @@ def list_simple_ways(lists: NBest, draws: WeightDraws | None = None) -> list[Bas
 
 def _weigh_canonically(lists: NBest, draws: WeightDraws | None) -> dict[str, float]:
     """Return the canonical weights; none if they are not known."""
-    if draws is None or lacks_canonical(draws):
+    if draws is None or draws.lacks_canonical:
         return {}
     return _name_weights(draws, draws.canonical)
 
@@ -304,11 +304,6 @@ def _name_weights(draws: WeightDraws, free: Float64 | None) -> dict[str, float]:
 def find_indicators(draws: WeightDraws) -> list[Indicators]:
     """Return the indicators of categories, such as systems, that a posterior has weights for."""
     return [one for one in Recipe.of(draws).sources if isinstance(one, Indicators)]
-
-
-def lacks_canonical(draws: WeightDraws) -> bool:
-    """Return whether a posterior has no canonical weights, or does not record them."""
-    return draws.canonical is None or not draws.record.canonical
 
 
 def _rank_systems(row: BaselineRow, lists: NBest) -> Float64 | None:
