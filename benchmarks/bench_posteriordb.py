@@ -533,7 +533,7 @@ def draw_bpa(
     settings: str, model: Model, args: tuple[Any, ...], kwargs: Options, seed: int
 ) -> InferenceData:
     """Draw by a sampler of this package; the first of two equal runs compiles it."""
-    target = make_model_target(model, args, kwargs, seed=seed)
+    target = make_model_target(model, args, kwargs)
     draw_posterior(target, settings, seed=seed)
     draws = draw_posterior(target, settings, seed=seed)
     return to_data(dict(draws.values), dict(draws.statistics), draws.record.sampler.seconds)

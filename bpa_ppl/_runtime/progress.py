@@ -15,6 +15,10 @@ Reporter = Callable[[int, int, str], None]
 _inherited: ContextVar[bool | Reporter] = ContextVar("bpa_ppl_progress", default=False)
 
 
+def no_report(done: int, total: int, note: str) -> None:
+    """Report no progress."""
+
+
 @contextmanager
 def inherit_progress(progress: bool | Reporter) -> Iterator[None]:
     """Set what `reporter(None, title)` does in a block, for code that has no such option.
@@ -48,7 +52,7 @@ def reporter(
     progress = _inherited.get() if progress is None else progress
     is_shown = progress and (sys.stderr.isatty() or "ipykernel" in sys.modules)
     if callable(progress) or not is_shown:
-        yield progress if callable(progress) else lambda done, total, note: None
+        yield progress if callable(progress) else no_report
         return
     with _progress_line(title, even) as report:
         yield report

@@ -88,6 +88,5 @@ def make_target(
     """Return the log density of the posterior for a likelihood with all its settings."""
     # Prepared lists have weights that may be fixed since they were observed.
     table = observed.table(prepared.match, domains=prepared.model is not log_linear)
-    match, model, seed = prepared.match, prepared.model, prepared.settings.seed
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        return make_weights_target(table, prior, match, likelihood, model, seed)
+        return make_weights_target(table, prior, prepared.match, likelihood, prepared.model)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import NamedTuple
 
 import jax
 
 from bpa_ppl._runtime.arguments import check_seed
-from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.progress import Reporter, no_report, reporter
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Sampled, Target
 from bpa_ppl.posterior.record import SamplerRecord
@@ -30,6 +29,7 @@ class SamplerRun(NamedTuple):
         target: what was sampled.
         sampled: the result.
         sampler: the record of the sampler.
+        seed: of the draws.
         packages: further packages that it runs.
         adaptation: what the target was made from; None if it has no lists.
     """
@@ -37,6 +37,7 @@ class SamplerRun(NamedTuple):
     target: Target
     sampled: Sampled
     sampler: SamplerRecord = SamplerRecord()
+    seed: int = 0
     packages: tuple[str, ...] = ()
     adaptation: Adaptation | None = None
 
@@ -69,7 +70,7 @@ def run_sampler(
     """
     engine, seed, kept = SAMPLERS.resolve(sampler), check_seed(seed), None
     engine.require_packages()
-    name, target, title = SAMPLERS.name_of(engine), replace(target, seed=seed), "sample"
+    name, title = SAMPLERS.name_of(engine), "sample"
     adaptation = require_adaptation(target) if target.has_lists else None
     if adaptation is not None:
         title = "adapt"
@@ -85,8 +86,10 @@ def run_sampler(
         time_compilation(clock) as compiled,
     ):
         start = clock()
-        running = replace(target, progress=report)
-        sampled = draw(engine, running) if kept is None else engine.reweight(running, kept)
+        if kept is None:
+            sampled = draw(engine, target, seed, report)
+        else:
+            sampled = engine.reweight(target, kept)
         compiling = compiled()
         seconds = clock() - start - compiling
     made = SamplerRecord(
@@ -95,7 +98,7 @@ def run_sampler(
         seconds=max(seconds, 0.0) or None,
         compilation=compiling or None,
     )
-    return SamplerRun(target, sampled, made, engine.packages, adaptation)
+    return SamplerRun(target, sampled, made, seed, engine.packages, adaptation)
 
 
 @contextmanager
@@ -130,7 +133,9 @@ def time_compilation(clock: Callable[[], float]) -> Iterator[Callable[[], float]
         jax.monitoring.unregister_event_duration_listener(listen)
 
 
-def draw(sampler: Sampler, target: Target) -> Sampled:
+def draw(
+    sampler: Sampler, target: Target, seed: int = 0, progress: Reporter = no_report
+) -> Sampled:
     """Return the draws of a sampler, in the coordinates that suit it."""
     chosen = transform_for(sampler, target)
-    return chosen.restore(sampler.sample(chosen))
+    return chosen.restore(sampler.sample(chosen, seed, progress), seed)

@@ -173,7 +173,7 @@ def make_draws(run: SamplerRun) -> Draws:
     target, sampled, adaptation = run.target, run.sampled, run.adaptation
     require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
     record = _describe(run)
-    draws = _evaluate_draws(target, sampled, record)
+    draws = _evaluate_draws(target, sampled, record, run.seed)
     if adaptation is None:
         dims = {**inspect_model(target).dims, **target.dims}
         observed_data = read_observed(target)
@@ -233,7 +233,7 @@ def _describe(run: SamplerRun) -> Record:
     return structs.replace(
         record,
         sampler=run.sampler,
-        seed=run.target.seed,
+        seed=run.seed,
         versions={**versions, "python": platform.python_version()},
         machine=f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
         figures=run.sampled.figures,
@@ -259,7 +259,7 @@ def describe_adaptation(adaptation: Adaptation) -> Record:
     )
 
 
-def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
+def _evaluate_draws(target: Target, sampled: Sampled, record: Record, seed: int) -> Draws:
     """Return the result of a sampler with its densities and draws of the prior.
 
     Raises:
@@ -270,7 +270,7 @@ def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
         info, likelihood = inspect_model(target), sampled.log_likelihood
         if likelihood is None:
             likelihood = evaluate(target, sampled.z)[1]
-        from_prior = {} if info.improper else target.draw_prior(target.seed)
+        from_prior = {} if info.improper else target.draw_prior(seed)
         values, warmup, from_prior = jax.device_get(
             (
                 constrain_draws(target, sampled.z),
@@ -407,7 +407,8 @@ def to_posterior(
         figures=Figures(pareto_k=k_hat),
     )
     made = SamplerRecord(name=str(sampler))
-    run = SamplerRun(density, sampled, made, adaptation=adaptation)
+    seed = adaptation.prepared.settings.seed
+    run = SamplerRun(density, sampled, made, seed, adaptation=adaptation)
     return to_arviz(finish(run).draws)
 
 

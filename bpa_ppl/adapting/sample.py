@@ -85,7 +85,7 @@ def sample(
     (True, 'imh')
     """
     most = MOST_KEPT if log_likelihood is None else np.inf if log_likelihood else -1.0
-    target = label_sites(make_model_target(model, args, kwargs, seed=seed), coords, dims)
+    target = label_sites(make_model_target(model, args, kwargs), coords, dims)
     target = replace(target, most_kept=most)
     if log_likelihood and (discrete := inspect_model(target).discrete):
         raise UsageError(
@@ -107,6 +107,6 @@ def sample(
     if predict:
         with NUMPYRO_LOCK, jax.enable_x64(True):
             latent = {name: draws.values[name] for name in draws.sites}
-            draws = replace(draws, predictive=draw_predictive(target, latent))
+            draws = replace(draws, predictive=draw_predictive(target, latent, seed))
     with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
         return to_arviz(draws)

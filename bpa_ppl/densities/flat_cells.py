@@ -26,7 +26,7 @@ from bpa_ppl.densities.target import RUN_ONCE, Sites, Target, constrain
 
 #: Cells are constants if the density does not depend on them at so many random places, whose
 #: unconstrained values differ by at most so much from those of the start.
-_PLACES, _RADIUS = 3, 2.0
+_PLACES, _RADIUS, _SEED = 3, 2.0, 9
 
 
 class Cells(NamedTuple):
@@ -91,7 +91,7 @@ def find_flat_cells(target: Target) -> tuple[dict[str, Cells], set[str]]:
 
 def _find_used(target: Target, site: str, masked: np.ndarray) -> np.ndarray:
     """Return which masked cells of a site the density depends on at random places."""
-    rng = np.random.default_rng([target.seed, 9])
+    rng = np.random.default_rng(_SEED)
     used = np.zeros_like(masked)
 
     # One compiled program: the values that it returns are compared to the last bit.

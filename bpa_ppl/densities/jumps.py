@@ -19,7 +19,7 @@ _BEYOND = 1.0
 _LEAST, _DEPTH = 0.01, 20.0
 
 
-def count_jumps(target: Target, z: Sites) -> int:
+def count_jumps(target: Target, z: Sites, seed: int) -> int:
     """Return on how many of 16 lines through pairs of draws a density jumps.
 
     On each line, the part is divided again where the change of the density differs most from what
@@ -28,10 +28,11 @@ def count_jumps(target: Target, z: Sites) -> int:
     Args:
         target: the posterior.
         z: its draws, with leading dimensions (chains, draws).
+        seed: of the choice of the pairs.
     """
     count = np.prod(np.shape(next(iter(z.values())))[:2])
     flat = np.concatenate([np.reshape(z[name], (count, -1)) for name in sorted(z)], axis=1)
-    rng = np.random.default_rng([target.seed, 11])
+    rng = np.random.default_rng([seed, 11])
     first, second = flat[rng.integers(len(flat), size=(2, _LINES))]
     step = second - first
     begin, end = first - _BEYOND * step, second + _BEYOND * step

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
@@ -60,6 +59,8 @@ _MANY = 100
 _MOST_SEARCHED = 1000
 #: Other modes of a program of at most so many values are searched from so many places.
 _FEW, _SEARCHES = 50, 8
+#: Of these places: the modes of a posterior do not depend on the seed of its draws.
+_SEED = 0
 #: Different modes are so many posterior standard deviations apart; less probable ones by this
 #: factor, in nats, are left out.
 _APART, _NEGLIGIBLE = 3.0, 7.0
@@ -385,7 +386,6 @@ def find_mode(target: Target, *, last_step: bool = True) -> Mode:
         message = f"to search the mode of {target.dimension:,} values takes too long: {_NO_MODE}"
         raise DataError(message, parameter="sampler", code="not-supported")
 
-    target.progress(0, 1, "search for the mode")
     start = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(target.start)])
     differentiate: Callable[..., Any] = _differentiate
     if not _has_hessian(target, start):
@@ -400,17 +400,13 @@ def find_mode(target: Target, *, last_step: bool = True) -> Mode:
     return maximise(density, start, last_step=last_step)[0]
 
 
-#: The modes of posteriors, so that each is searched once.
-_MODES: WeakKeyDictionary[Target, tuple[Mode, ...]] = WeakKeyDictionary()
-
-
 def mode_of(target: Target) -> Mode:
     """Return the mode of a posterior, the most probable one; searched once for each target."""
     return modes_of(target)[0]
 
 
-def modes_of(target: Target) -> tuple[Mode, ...]:
-    """Return the modes of a posterior that were found, the most probable first.
+def modes_of(target: Target) -> list[Mode]:
+    """Return the modes of a posterior that were found, the most probable first; searched once.
 
     The posterior of the weights of lists has one. Of another program with at most 50 values, the
     search also starts at draws of the prior and at uniform places, since draws of a prior may have
@@ -418,10 +414,10 @@ def modes_of(target: Target) -> tuple[Mode, ...]:
     standard deviations apart, and those with less than a thousandth of the mass of the most
     probable one, by Laplace's approximation, are left out.
     """
-    if target not in _MODES:
+    if not target.modes:
         first = find_mode(target)
-        _MODES[target] = _find_others(target, first) if may_have_several(target) else (first,)
-    return _MODES[target]
+        target.modes[:] = _find_others(target, first) if may_have_several(target) else [first]
+    return target.modes
 
 
 def may_have_several(target: Target) -> bool:
@@ -451,17 +447,17 @@ def spread_over_modes(target: Target, positions: Float64, centre: Float64) -> Fl
     return np.asarray(positions + places - centre)
 
 
-def draw_places(target: Target, count: int) -> Float64:
+def draw_places(target: Target, count: int, seed: int) -> Float64:
     """Return places in unconstrained space, (count, d), uniform in (−2, 2) as NumPyro's starts.
 
     Each value has one in each of `count` equal parts of this range (a Latin hypercube).
     """
-    rng = np.random.default_rng([target.seed, 10])
+    rng = np.random.default_rng([seed, 10])
     parts = rng.permuted(np.tile(np.arange(count), (target.dimension, 1)), axis=1).T
     return RADIUS * (2 * (parts + rng.uniform(size=parts.shape)) / count - 1)
 
 
-def scatter_starts(target: Target, chains: int) -> Float64:
+def scatter_starts(target: Target, chains: int, seed: int) -> Float64:
     """Return a start for each chain, (chains, d), for samplers that adapt themselves.
 
     They are near all modes in turn, if several were found. Those of another program than lists are
@@ -470,9 +466,9 @@ def scatter_starts(target: Target, chains: int) -> Float64:
     """
     centre = np.asarray(target.initial_position)
     if target.has_lists or has_several_modes(target):
-        near = target.initial_positions(chains, target.seed)
+        near = target.initial_positions(chains, seed)
         return spread_over_modes(target, near, centre)
-    starts = centre + draw_places(target, chains)
+    starts = centre + draw_places(target, chains, seed)
     for start in starts:
         for _ in range(_HALVINGS):
             if is_usable_start(target, unflatten(start, target.start)):
@@ -488,15 +484,15 @@ def repeat_start(target: Target, chains: int) -> Sites:
     return unflatten(spread_over_modes(target, same, centre), target.start)
 
 
-def _find_others(target: Target, first: Mode) -> tuple[Mode, ...]:
+def _find_others(target: Target, first: Mode) -> list[Mode]:
     """Return the modes that searches from other places find, and the first one."""
     info, starts, of_prior = inspect_model(target), list[Sites](), _SEARCHES // 2
     if not info.improper:
-        from_prior = target.draw_prior(target.seed)
+        from_prior = target.draw_prior(_SEED)
         drawn = {name: from_prior[name][:of_prior] for name in info.latent}
         drawn = jax.device_get(unconstrain_each(target, drawn))
         starts = [{name: values[k] for name, values in drawn.items()} for k in range(of_prior)]
-    places = draw_places(target, _SEARCHES - len(starts))
+    places = draw_places(target, _SEARCHES - len(starts), _SEED)
     starts += [unflatten(place, target.start) for place in places]
     searched = [find_mode(replace(target, start=z)) for z in starts if is_usable_start(target, z)]
     found = [mode for mode in (first, *searched) if mode.converged]
@@ -505,7 +501,7 @@ def _find_others(target: Target, first: Mode) -> tuple[Mode, ...]:
         negligible = bool(result) and mode.log_evidence < result[0].log_evidence - _NEGLIGIBLE
         if not negligible and all(_measure_distance(mode, one) > _APART for one in result):
             result.append(mode)
-    return tuple(result) or (first,)
+    return result or [first]
 
 
 def _measure_distance(mode: Mode, other: Mode) -> float:
@@ -527,12 +523,12 @@ def require_mode(target: Target) -> Mode:
     return mode
 
 
-def disperse_starts(target: Target, mode: Mode, chains: int) -> Sites:
+def disperse_starts(target: Target, mode: Mode, chains: int, seed: int) -> Sites:
     """Return z of a start for each chain, drawn from N(mode, 2 × Laplace), of all modes in turn.
 
     They are wider than the posterior, so that chains that still depend on their start disagree.
     """
-    rng = np.random.default_rng([target.seed, 2])
+    rng = np.random.default_rng([seed, 2])
     # Rounding errors of features in very different units may be taken for negative variances.
     draws = rng.multivariate_normal(
         mode.position, 2 * mode.covariance, size=chains, check_valid="ignore"

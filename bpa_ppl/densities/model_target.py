@@ -15,7 +15,6 @@ import numpy as np
 from numpyro import handlers
 from numpyro.primitives import Messenger
 
-from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.densities.discrete import mark_discrete
@@ -49,6 +48,8 @@ from bpa_ppl.errors import UsageError, wrong_type
 #: If the density is not finite at the medians of the prior, so many random starts are tried, as
 #: Stan and NumPyro start chains. It is not infinite at so many places near to the start either.
 _TRIES = 20
+#: Of these places: the density and its start do not depend on the seed of its draws.
+_SEED = 0
 #: In the text of a computation, the address of a function, which differs between runs.
 _ADDRESS = re.compile("0x[0-9a-f]+")
 
@@ -57,8 +58,6 @@ def make_model_target(
     model: Callable[..., Any],
     args: tuple[Any, ...] = (),
     kwargs: Mapping[str, Any] | None = None,
-    *,
-    seed: int = 0,
 ) -> Target:
     """Return the log density of the posterior of a NumPyro program with its arguments.
 
@@ -71,7 +70,6 @@ def make_model_target(
         args: its positional arguments. A column of a data frame becomes an array, and a data frame
             the matrix of its columns.
         kwargs: its keyword arguments.
-        seed: of the search for a start.
 
     Raises:
         UsageError: if the program cannot be run or sampled: a site is discrete and cannot be summed
@@ -119,7 +117,7 @@ def make_model_target(
         return bound
 
     bound = bind({}, ())
-    seed, empty = check_seed(seed), Target(model=bound, data=({},), start={})
+    empty = Target(model=bound, data=({},), start={})
     with NUMPYRO_LOCK, jax.enable_x64(True):
         if not inspect_model(empty).latent:
             problem = f"the model {bound.__name__} has no latent site, so there is nothing to draw"
@@ -129,15 +127,14 @@ def make_model_target(
                 raise model_error(problem, "no-data")
             raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
         _check_sites(empty)
-        start = jax.device_get(_find_start(empty, seed))
-        target, cells = replace(empty, start=start, seed=seed), dict[str, Cells]()
+        start = jax.device_get(_find_start(empty))
+        target, cells = replace(empty, start=start), dict[str, Cells]()
         without_draws = _find_constant(target)
         if not inspect_model(target).discrete:
             cells, masked = find_flat_cells(target)
             without_draws |= masked
         if without_draws:
-            start = _find_start(replace(empty, model=bind({}, without_draws)), seed)
-            start = jax.device_get(start)
+            start = jax.device_get(_find_start(replace(empty, model=bind({}, without_draws))))
         if cells or without_draws:
             start = {n: cells[n].select(z) if n in cells else z for n, z in start.items()}
             start = {n: z for n, z in start.items() if np.size(z)}
@@ -279,11 +276,11 @@ def require_simulated(target: Target) -> None:
 def _find_constant(target: Target) -> set[str]:
     """Return the sites with distributions of one's own whose draws are all the same."""
     others = inspect_model(target).others
-    draws = target.draw_prior(target.seed) if others else {}
+    draws = target.draw_prior(_SEED) if others else {}
     return {name for name in others if (draws[name] == draws[name][:1]).all()}
 
 
-def _find_start(target: Target, seed: int) -> Sites:
+def _find_start(target: Target) -> Sites:
     """Return z at the medians of the prior, or at a random place with a finite density."""
     with explain_errors(target.model):
         medians: Sites = start_at_medians(target)
@@ -295,7 +292,7 @@ def _find_start(target: Target, seed: int) -> Sites:
             )
         if is_usable_start(target, medians):
             return medians
-        rng = np.random.default_rng([seed, 7])
+        rng = np.random.default_rng([_SEED, 7])
         for _ in range(_TRIES):
             z = {
                 name: jnp.asarray(rng.uniform(-RADIUS, RADIUS, np.shape(value)))
@@ -317,7 +314,7 @@ def _require_density(target: Target) -> None:
     Raises:
         UsageError: if it is not one.
     """
-    rng = np.random.default_rng([target.seed, 8])
+    rng = np.random.default_rng([_SEED, 8])
     for _ in range(_TRIES):
         z = {
             site: np.asarray(value) + rng.uniform(-RADIUS, RADIUS, np.shape(value))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -59,6 +59,9 @@ from bpa_ppl.posterior.record import Figures, Finding
 from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.weights import Match
 
+if TYPE_CHECKING:
+    from bpa_ppl.densities.mode import Mode
+
 #: The unconstrained values of the sites of a model, by name.
 Sites = dict[str, Any]
 
@@ -88,10 +91,6 @@ _PRIOR_DRAWS = 1000
 #: If fewer of the first draws of the prior have weight, fewer than a hundred of all will have some.
 _FEW_LIKELY = 5
 _NO_FEATURES = Match((), np.zeros(0), np.zeros(0, bool))
-
-
-def _no_report(done: int, total: int, note: str) -> None:
-    """Report no progress."""
 
 
 class ListData(NamedTuple):
@@ -124,7 +123,7 @@ class Coordinates:
         """Return another prior of the weights as a prior in these coordinates."""
         return prior
 
-    def restore(self, target: Target, sampled: Sampled) -> Sampled:
+    def restore(self, target: Target, sampled: Sampled, seed: int) -> Sampled:
         """Return draws of a target in these coordinates as draws of `original`."""
         return sampled
 
@@ -132,7 +131,7 @@ class Coordinates:
         """Return one z in these coordinates, such as the mode, as one of `original`."""
         return z
 
-    def propose(self, target: Target) -> Any:
+    def propose(self, target: Target, seed: int, progress: Reporter) -> Any:
         """Return proposals for a target in these coordinates; None are those around its mode."""
         return None
 
@@ -155,8 +154,6 @@ _AS_THEY_ARE = Coordinates()
     drop_fields=(
         "match",
         "coordinates",
-        "seed",
-        "progress",
         "adaptation",
         "most_kept",
         "flat",
@@ -188,8 +185,6 @@ class Target:
         match: the canonical weights, matched to the features of the lists; like the following ones
             not part of the density, so that compiled functions have its default.
         coordinates: what its values are, see `bpa_ppl.densities.weights_target`.
-        seed: the only source of randomness.
-        progress: receives the progress of the sampling.
         adaptation: what it was made from, for the record of its draws; None if it is not that of
             an adaptation.
         most_kept: how many numbers of log likelihoods `evaluate` returns at most; none if there are
@@ -198,6 +193,7 @@ class Target:
             constants (`bpa_ppl.densities.flat_cells`).
         dims: site -> the names of its dimensions, where they are not those of `inspect_model`.
         coords: dimension -> its labels.
+        modes: what `bpa_ppl.densities.mode.modes_of` has found; empty before.
 
     >>> from bpa_ppl import from_lists, log_density
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
@@ -226,13 +222,12 @@ class Target:
     likelihood: Likelihood | None = None
     match: Match = _NO_FEATURES
     coordinates: Coordinates = _AS_THEY_ARE
-    seed: int = 0
-    progress: Reporter = _no_report
     adaptation: Any = None
     most_kept: float = np.inf
     flat: Mapping[str, int] = field(default_factory=dict)
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coords: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    modes: list[Mode] = field(init=False, default_factory=list)
 
     def program(self, *data: Any) -> None:
         """Run the model: a NumPyro program of the arrays of `data`."""
@@ -268,11 +263,16 @@ class Target:
         """Whether the model is the log-linear one."""
         return self.model is log_linear
 
-    def restore(self, sampled: Sampled) -> Sampled:
-        """Return draws as those of the target whose coordinates were changed to these."""
+    def restore(self, sampled: Sampled, seed: int) -> Sampled:
+        """Return draws as those of the target whose coordinates were changed to these.
+
+        Args:
+            sampled: draws in the coordinates of this target.
+            seed: of further draws, of what the lists say nothing about.
+        """
         target = self
         while (original := target.coordinates.original) is not None:
-            sampled, target = target.coordinates.restore(target, sampled), original
+            sampled, target = target.coordinates.restore(target, sampled, seed), original
         return sampled
 
     def draw_prior(self, seed: int) -> Sites:
@@ -897,15 +897,16 @@ def _draw_prior(target: Target, names: tuple[str, ...], seed: jax.Array) -> Site
     return draws
 
 
-def draw_predictive(target: Target, values: Sites) -> dict[str, np.ndarray]:
+def draw_predictive(target: Target, values: Sites, seed: int) -> dict[str, np.ndarray]:
     """Return what each draw predicts, by observed site: data as they would be observed again.
 
     Args:
         target: a program.
         values: of the latent sites, with leading dimensions (chains, draws).
+        seed: of the predictions.
     """
     shape = np.shape(next(iter(values.values())))[:2]
-    keys = jax.random.split(jax.random.key(target.seed), shape)
+    keys = jax.random.split(jax.random.key(seed), shape)
     return dict(jax.device_get(_draw_predictive(without_start(target), values, keys)))
 
 

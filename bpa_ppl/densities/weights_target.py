@@ -64,7 +64,6 @@ def make_weights_target(
     match: Match,
     likelihood: Likelihood,
     model: Model = log_linear,
-    seed: int = 0,
 ) -> Target:
     """Return the log density of a posterior with its starting point; x64 must be enabled.
 
@@ -77,16 +76,13 @@ def make_weights_target(
         match: the weights, matched to the features.
         likelihood: with all its settings.
         model: the NumPyro program.
-        seed: the only source of randomness.
     """
 
     def build(likelihood: Likelihood) -> Target:
         prepared, observing = likelihood.prepare(lists)
         on_device, arrays = jax.device_put((prepared, prior.as_arrays()))
         data = ListData(on_device, arrays)
-        return Target(
-            model=model, data=data, start={}, likelihood=observing, match=match, seed=seed
-        )
+        return Target(model=model, data=data, start={}, likelihood=observing, match=match)
 
     target = build(likelihood)
     start, log_concave = find_start(target), likelihood.log_concave_start()
@@ -222,7 +218,7 @@ class _Rescaled(Coordinates):
             ),
         )
 
-    def restore(self, target: Target, sampled: Sampled) -> Sampled:
+    def restore(self, target: Target, sampled: Sampled, seed: int) -> Sampled:
         mode, log_density = sampled.mode, sampled.log_density
         if mode is not None:
             mode = flatten(self.restore_sites(unflatten(mode, target.start)))
@@ -282,11 +278,11 @@ class _Spanned(Coordinates):
             return None
         return scale._replace(shared=np.asarray(scale.shared)[self.member])
 
-    def restore(self, target: Target, sampled: Sampled) -> Sampled:
+    def restore(self, target: Target, sampled: Sampled, seed: int) -> Sampled:
         log_likelihood = sampled.log_likelihood
         if log_likelihood is None:
             log_likelihood = evaluate(target, sampled.z)[1]
-        rng, is_point = np.random.default_rng([target.seed, 6]), sampled.kind == "point"
+        rng, is_point = np.random.default_rng([seed, 6]), sampled.kind == "point"
         weights, log_ratio = self._complete(sampled.z[WEIGHTS], None if is_point else rng)
         z, warmup, mode = {**sampled.z, WEIGHTS: weights}, sampled.warmup, sampled.mode
         if warmup:

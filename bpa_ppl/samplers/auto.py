@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import structs
 from numpyro.infer.inspect import get_dependencies
 
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count
 from bpa_ppl.densities.mode import has_several_modes, is_too_large, mode_of, modes_of
 from bpa_ppl.densities.target import Sampled, Target, constrain_draws, inspect_model
@@ -53,7 +54,7 @@ _WALKS, _WALK_STEPS, _LOW_ACCEPT = ((BEST_STEP, 1), (0.6, 2)), 50, 0.6
 #: A way to draw: the sampler; why it is chosen, besides the failures of earlier attempts, which may
 #: be empty; the function that draws; and the largest shortage of the draws before it that this
 #: attempt may make up for.
-Attempt = tuple[Sampler, str, Callable[[Target], Sampled], float]
+Attempt = tuple[Sampler, str, Callable[[Target, int, Reporter], Sampled], float]
 #: Where NUTS fails in both, neither shorter steps nor more draws help: a part of the posterior is
 #: much narrower than the rest, as the neck of a funnel.
 _NARROW = {Divergences.title, BFMI.title}
@@ -94,29 +95,27 @@ class Auto(Sampler, frozen=True):
     draws: Count = 1000
     chains: Count = 4
 
-    def sample(self, target: Target) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         stage, shortage = "", 1.0
         earlier = list[str]()
         again: str | None = None
         findings: tuple[Finding, ...] | None = None
 
         def report(done: int, total: int, note: str) -> None:
-            target.progress(done, total, ": ".join(filter(None, (stage, note))))
+            progress(done, total, ": ".join(filter(None, (stage, note))))
 
-        # One target for all attempts: its mode is searched once.
-        named = replace(target, progress=report)
-        for engine, why, draw, limit in self._attempts(named):
+        for engine, why, draw, limit in self._attempts(target, seed, report):
             if shortage > limit:
                 break
             stage = name = SAMPLERS.name_of(engine)
-            sampled = draw(named)
+            sampled = draw(target, seed, report)
             before = f"earlier draws failed: {', '.join(earlier)}" if earlier else ""
             reason = "; ".join(filter(None, (before, why)))
             chosen = {
                 "chosen": name,
                 "chosen_settings": engine.settings(),
                 "chosen_because": reason,
-                "modes": len(modes_of(named)) if has_several_modes(named) else None,
+                "modes": len(modes_of(target)) if has_several_modes(target) else None,
             }
             if self.draws < _MIN_CHECKED_DRAWS:
                 break
@@ -133,7 +132,7 @@ class Auto(Sampler, frozen=True):
         figures = structs.replace(sampled.figures, **chosen, drawn_again_because=again)
         return replace(sampled, figures=figures, findings=findings)
 
-    def _attempts(self, target: Target) -> Iterator[Attempt]:
+    def _attempts(self, target: Target, seed: int, progress: Reporter) -> Iterator[Attempt]:
         """Yield ways to draw, in the order in which they are tried."""
         sites = [name for name, value in target.start.items() if np.size(value) > 1]
         several = not target.is_log_linear and len(sites) > 1
@@ -150,12 +149,12 @@ class Auto(Sampler, frozen=True):
         if several and target.has_lists and not reason:
             reason = f"{' and '.join(sites)} are several vectors"
         if not (reason or (reason := target.coordinates.refuse_proposals(target))):
-            reason = yield from self._independence_attempts(target)
+            reason = yield from self._independence_attempts(target, seed, progress)
         nuts = Nuts(draws=self.draws, chains=self.chains)
         drawn = list[Sampled]()
 
-        def draw(target: Target) -> Sampled:
-            drawn.append(nuts.sample(target))
+        def draw(target: Target, seed: int, progress: Reporter) -> Sampled:
+            drawn.append(nuts.sample(target, seed, progress))
             return drawn[0]
 
         yield nuts, reason, draw, np.inf
@@ -184,9 +183,11 @@ class Auto(Sampler, frozen=True):
         nuts = Nuts(draws=self.draws, chains=self.chains, target_accept=_LOW_ACCEPT)
         yield nuts, reason, nuts.sample, np.inf
 
-    def _independence_attempts(self, target: Target) -> Generator[Attempt, None, str]:
+    def _independence_attempts(
+        self, target: Target, seed: int, progress: Reporter
+    ) -> Generator[Attempt, None, str]:
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
-        assessed, pareto_k, finding = assess_proposals(target)
+        assessed, pareto_k, finding = assess_proposals(target, seed, progress)
         fitted = assessed is not None and assessed.is_fitted
         fits, limit = _compare(pareto_k, POOR_PARETO_K if fitted else GOOD_PARETO_K)
         reason = finding.replace(" of proposals", f" {limit} of proposals")
@@ -196,12 +197,13 @@ class Auto(Sampler, frozen=True):
         ]
         simple = can_be_fitted(target)
         if fits:
-            proposal = make_pilot_proposal(target, independence[0].degrees_of_freedom)
+            degrees = independence[0].degrees_of_freedom
+            proposal = make_pilot_proposal(target, degrees, seed, progress)
             # Where these draws fail, fitted proposals need less time than more draws.
             for imh in independence[: 1 if simple else None]:
                 yield imh, reason, partial(imh.sample_by, proposal=proposal), np.inf
         if simple and assessed is not None:
-            proposal, pareto_k, effective = fit_moments(target, assessed.mode)
+            proposal, pareto_k, effective = fit_moments(target, assessed.mode, seed, progress)
             fits, limit = _compare(pareto_k, POOR_PARETO_K)
             reason += f", {pareto_k:.2f} {limit} of those with fitted moments"
             if fits:

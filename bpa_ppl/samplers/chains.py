@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count, CountOrNone
 from bpa_ppl.densities.target import Sampled, Sites, Target
 from bpa_ppl.samplers.sampler import Sampler
@@ -54,7 +55,9 @@ class ChainSampler(Sampler, frozen=True):
         raise NotImplementedError
 
 
-def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> Sampled:
+def run_chains(
+    sampler: Any, target: Target, covariance: Any, start: Sites, seed: int, progress: Reporter
+) -> Sampled:
     """Run a kernel from given starting points and return its draws, warm-up separate.
 
     The chains run side by side, in pieces of equal length, so that progress is reported and
@@ -67,13 +70,15 @@ def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> S
         target: the posterior.
         covariance: the kernel's covariance, or None.
         start: z of each chain, with leading dimension chains.
+        seed: of the chains.
+        progress: called after each piece.
     """
     total = sampler.warmup + sampler.draws
     chains = len(next(iter(start.values())))
     most = min(max(_PIECE_STEPS // sampler.thinning, 1), _PIECE_DRAWS)
     length = min(-(-total // _PIECES), most)
-    keys = jax.random.split(jax.random.key(target.seed), chains)
-    target.progress(0, total, "compiling")
+    keys = jax.random.split(jax.random.key(seed), chains)
+    progress(0, total, "compiling")
     arguments = (target, covariance, keys, start)
     compiled_for = msgspec.structs.replace(sampler, draws=1)
     state = _initial_state(compiled_for, *arguments)
@@ -84,7 +89,7 @@ def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> S
         pieces.append(jax.device_get(collected))
         rate = pieces[-1].get("accept_prob")
         note = "" if rate is None else f"acceptance {float(np.mean(rate)):.2f}"
-        target.progress(min(done, total), total, note)
+        progress(min(done, total), total, note)
         # The first piece has the time of the compilation.
         if len(pieces) == 1:
             compiled = perf_counter()

@@ -15,10 +15,9 @@ component that is the prior.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from msgspec import structs
 from scipy.special import logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.mode import Mode, combine_components, find_mode, mode_of, require_mode
 from bpa_ppl.densities.target import Coordinates, Sampled, Sites, Target, evaluate, unflatten
 from bpa_ppl.densities.weights_target import choose_coordinates
@@ -99,22 +99,20 @@ def _make_scaled(target: Target) -> Target:
     return replace(target, model=scaled_log_linear, start=start, coordinates=coordinates)
 
 
-#: The mixtures over scales of posteriors, so that each is fitted once.
-_MIXTURES: WeakKeyDictionary[Target, ScaleMixture | None] = WeakKeyDictionary()
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Scaled(Coordinates):
     """Weights with a common scale, by the scale and the weights in units of it.
 
     Attributes:
         original: the posterior of the weights.
+        mixtures: what `propose` has fitted, by seed.
     """
 
     original: Target
+    mixtures: dict[int, ScaleMixture | None] = field(init=False, default_factory=dict)
     steps = 2  # the tails are heavier
 
-    def restore(self, target: Target, sampled: Sampled) -> Sampled:
+    def restore(self, target: Target, sampled: Sampled, seed: int) -> Sampled:
         z, warmup, mode = self.restore_sites(sampled.z), sampled.warmup, mode_of(self.original)
         log_density, log_likelihood = evaluate(self.original, z)
         figures = structs.replace(
@@ -130,12 +128,14 @@ class Scaled(Coordinates):
             figures=figures,
         )
 
-    def propose(self, target: Target) -> ScaleMixture | None:
-        """Return a mixture over scales, fitted once for each target; None if no mode is found."""
-        if target not in _MIXTURES:
+    def propose(self, target: Target, seed: int, progress: Reporter) -> ScaleMixture | None:
+        """Return a mixture over scales, fitted once for each seed; None if no mode is found."""
+        if seed not in self.mixtures:
             mixture = _fit_mixture(self, target)
-            _MIXTURES[target] = None if mixture is None else fit_components(target, mixture)
-        return _MIXTURES[target]
+            if mixture is not None:
+                mixture = fit_components(target, mixture, seed, progress)
+            self.mixtures[seed] = mixture
+        return self.mixtures[seed]
 
     def refuse_proposals(self, target: Target) -> str:
         if target.prior.covariance is not None or len(target.features) <= _MANY_SCALED:

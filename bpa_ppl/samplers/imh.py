@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
@@ -62,24 +63,27 @@ class IndependenceMetropolis(Sampler, frozen=True):
     chains: Count = 4
     degrees_of_freedom: Positive = 20.0
 
-    def sample(self, target: Target) -> Sampled:
-        proposal = make_pilot_proposal(target, self.degrees_of_freedom)
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+        proposal = make_pilot_proposal(target, self.degrees_of_freedom, seed, progress)
         # Parameters of a likelihood, such as slip rates, have tails that moments do not describe.
         fittable, pilot = can_be_fitted(target) and set(target.start) == {WEIGHTS}, None
         if self.warmup and fittable:
-            pilot = draw_proposals(target, proposal, (self.chains, self.warmup), stream=1)
+            shape = self.chains, self.warmup
+            pilot = draw_proposals(target, proposal, shape, seed, stream=1)
             if not measure_mixture(proposal, pilot) >= _FITS:
-                fitted, pareto_k, _ = fit_moments(target, proposal.mode)
+                fitted, pareto_k, _ = fit_moments(target, proposal.mode, seed, progress)
                 if pareto_k <= POOR_PARETO_K:
                     covariance = _WIDER * fitted.mode.covariance
                     mode = fitted.mode._replace(covariance=covariance)
                     wider = replace(fitted, mode=mode, degrees_of_freedom=_DEGREES)
-                    return self.sample_by(target, wider, _THINNING)
-        return self.sample_by(target, proposal, pilot=pilot)
+                    return self.sample_by(target, seed, progress, wider, _THINNING)
+        return self.sample_by(target, seed, progress, proposal, pilot=pilot)
 
     def sample_by(
         self,
         target: Target,
+        seed: int,
+        progress: Reporter,
         proposal: AnyProposal,
         thinning: int | None = None,
         pilot: Proposals | None = None,
@@ -88,25 +92,27 @@ class IndependenceMetropolis(Sampler, frozen=True):
 
         Args:
             target: the posterior.
+            seed: the only source of randomness.
+            progress: called with the steps that are done, their number, and a note.
             proposal: with half of the draws from each component; the warm-up tunes their shares.
             thinning: steps for each kept draw; None is that of the proposal.
             pilot: the proposals of the warm-up, if they are drawn already.
         """
-        target.progress(0, 1, "proposals")
-        rng = np.random.default_rng([target.seed, 1])
+        progress(0, 1, "proposals")
+        rng = np.random.default_rng([seed, 1])
         thinning = thinning or proposal.thinning
         mode, chain = proposal.find_mode(target), np.arange(self.chains)
         last, warmup = None, Sites()
         if self.warmup:
             if pilot is None:
-                pilot = draw_proposals(target, proposal, (self.chains, self.warmup), stream=1)
+                pilot = draw_proposals(target, proposal, (self.chains, self.warmup), seed, stream=1)
             index = chain[:, None], accept(pilot.log_weight, rng)[0]
             warmup = {name: np.asarray(value)[index] for name, value in pilot.z.items()}
             last = pilot.position[index][:, -1]
         proposal = proposal.tuned(pilot)
         steps = thinning * self.draws
         shape = self.chains, 2 * ((steps + 1) // 2 + 1)
-        proposals = draw_proposals(target, proposal, shape, first=last, antithetic=True)
+        proposals = draw_proposals(target, proposal, shape, seed, first=last, antithetic=True)
         if proposals.log_weight_skewed is None:  # without antithetic partners
             position, acceptance = accept(proposals.log_weight[:, :steps], rng)
         else:
@@ -114,7 +120,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
                 proposals.log_weight, proposals.log_weight_skewed, steps, rng
             )
         steps += self.warmup
-        target.progress(steps, steps, f"acceptance {acceptance.mean():.2f}")
+        progress(steps, steps, f"acceptance {acceptance.mean():.2f}")
         index = chain[:, None], position[:, thinning - 1 :: thinning]
         sampled = Sampled(
             z={name: np.asarray(value)[index] for name, value in proposals.z.items()},

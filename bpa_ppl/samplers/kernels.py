@@ -17,6 +17,7 @@ import numpyro.infer
 from numpyro.infer.mcmc import MCMCKernel
 
 from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count, CountOrNone
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, potential
@@ -97,7 +98,7 @@ class NumpyroKernel(Sampler, frozen=True):
         own = {n: v for n, v in super().settings().items() if n != "options" and v is not None}
         return {**own, **dict(self.options)}
 
-    def sample(self, target: Target) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         ensemble = self._make_kernel(target).is_ensemble_kernel
         least = max(_CHAINS, 2 * target.dimension)
         chains = self.chains or (least + 2 if ensemble else _CHAINS)
@@ -105,9 +106,9 @@ class NumpyroKernel(Sampler, frozen=True):
             rule = f"the chains of {self.kernel} interact: it needs an even number of chains, at "
             rule += f"least {least} for {target.dimension} values"
             raise wrong_value(rule, chains, "chains", code="invalid-setting")
-        start, (moments, *_) = draw_starts(target, chains)
+        start, (moments, *_) = draw_starts(target, chains, seed, progress)
         mode = None if moments is None else mode_of(target)
-        sampled = run_chains(self, target, None, start)
+        sampled = run_chains(self, target, None, start, seed, progress)
         log_density, log_likelihood = evaluate(target, sampled.z)
         return replace(
             sampled,

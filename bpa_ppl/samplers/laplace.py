@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.densities.target import Sampled, Target, with_evaluations
 from bpa_ppl.posterior.statistics import smooth_log_weights
@@ -29,12 +30,12 @@ class Laplace(Sampler, frozen=True):
     draws: Count = 4000
     degrees_of_freedom: Positive = 20.0
 
-    def sample(self, target: Target) -> Sampled:
-        pilot = make_pilot_proposal(target, self.degrees_of_freedom)
-        proposal = pilot.tuned(draw_proposals(target, pilot, (1, _TUNING_DRAWS), stream=1))
-        proposals = draw_proposals(target, proposal, (1, self.draws))
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+        pilot = make_pilot_proposal(target, self.degrees_of_freedom, seed, progress)
+        proposal = pilot.tuned(draw_proposals(target, pilot, (1, _TUNING_DRAWS), seed, stream=1))
+        proposals = draw_proposals(target, proposal, (1, self.draws), seed)
         log_weight, k_hat = smooth_log_weights(proposals.log_weight)
-        target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
+        progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
         mode = proposal.find_mode(target)
         sampled = replace(
             proposals,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import (
     Sampled,
@@ -25,9 +26,9 @@ class PosteriorMode(Sampler, frozen=True):
     any_coordinates = True
     exact = False
 
-    def sample(self, target: Target) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         mode = mode_of(target)
-        target.progress(1, 1, f"{mode.iterations} Newton steps")
+        progress(1, 1, f"{mode.iterations} Newton steps")
         z = unflatten(mode.position, target.start)
         return Sampled(
             z=jax.tree.map(lambda value: value[None, None], z),

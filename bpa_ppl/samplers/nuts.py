@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Meta
 from numpyro.infer import NUTS
 
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Positive
 from bpa_ppl.densities.jumps import count_jumps
 from bpa_ppl.densities.mode import mode_of
@@ -107,29 +108,30 @@ class Nuts(ChainSampler, frozen=True):
 
         return jax.lax.map(initial, (keys, z)), partial(jax.lax.map, step), collect
 
-    def sample(self, target: Target) -> Sampled:
-        sampled = self._draw(target)
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+        sampled = self._draw(target, seed, progress)
         if target.is_log_linear or not struggles(sampled, _MANY_STEPS, _MANY_DIVERGENT):
             return sampled
-        jumps = count_jumps(target, sampled.z)
+        jumps = count_jumps(target, sampled.z, seed)
         return replace(sampled, figures=msgspec.structs.replace(sampled.figures, jumps=jumps))
 
-    def _draw(self, target: Target) -> Sampled:
+    def _draw(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         small, default = target.dimension <= _FEW, target.is_log_linear
         accept = _TARGET if default else _TARGET_OF_OTHERS
         accept = self.target_accept or (accept if small else _TARGET_OF_MANY)
         warmup = max(self.warmup, _MIN_TUNING)
         tuning = msgspec.structs.replace(self, warmup=warmup, target_accept=accept)
-        start, (moments, pareto_k, reason) = draw_starts(target, self.chains)
+        start, (moments, pareto_k, reason) = draw_starts(target, self.chains, seed, progress)
         if moments is None:
-            sampled = run_chains(tuning, target, None, start)
+            sampled = run_chains(tuning, target, None, start, seed, progress)
             return replace(sampled, figures=Figures(metric=f"found in the warm-up: {reason}"))
         # Of other models, such as a hierarchy, the Pareto k̂ of a pilot sample may be low by chance.
         near = small and default and pareto_k <= GOOD_PARETO_K
-        sampled = run_chains(self if near else tuning, target, moments.covariance, start)
+        walk = self if near else tuning
+        sampled = run_chains(walk, target, moments.covariance, start, seed, progress)
         accepted = np.mean(sampled.statistics["acceptance_rate"], axis=1)
         if near and self.target_accept is None and accepted.min() < _STUCK:
-            sampled = run_chains(tuning, target, moments.covariance, start)
+            sampled = run_chains(tuning, target, moments.covariance, start, seed, progress)
         mode = mode_of(target)
         return replace(sampled, mode=mode.position, figures=mode.figures)
 

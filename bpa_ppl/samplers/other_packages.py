@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from msgspec import Meta
 
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count
 from bpa_ppl.densities.mode import scatter_starts
 from bpa_ppl.densities.target import Sampled, Target, unflatten
@@ -55,10 +56,10 @@ class Blackjax(Sampler, frozen=True):
     chains: Count = 4
     steps_per_draw: Count | None = None
 
-    def sample(self, target: Target) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         self.require_packages()
-        keys = jax.random.split(jax.random.key(target.seed), self.chains)
-        start = scatter_starts(target, self.chains)
+        keys = jax.random.split(jax.random.key(seed), self.chains)
+        start = scatter_starts(target, self.chains, seed)
         keys, warm_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
         states, tuned, warmup = _warm_up(self, target, warm_keys, start)
         pieces, length = [], -(-self.draws // _PIECES)
@@ -66,7 +67,7 @@ class Blackjax(Sampler, frozen=True):
             keys, piece_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
             states, collected = _advance(self, length, target, tuned, piece_keys, states)
             pieces.append(jax.device_get(collected))
-            target.progress(min(done, self.draws), self.draws, self.algorithm)
+            progress(min(done, self.draws), self.draws, self.algorithm)
         joined = {
             name: np.concatenate([piece[name] for piece in pieces], axis=1)[:, : self.draws]
             for name in pieces[0]
@@ -151,10 +152,10 @@ class Nutpie(Sampler, frozen=True):
     chains: Count = 4
     target_accept: Annotated[float, Meta(gt=0, lt=1)] = 0.8
 
-    def sample(self, target: Target) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         self.require_packages()
-        starts = scatter_starts(target, self.chains)
-        target.progress(0, 1, "nutpie")
+        starts = scatter_starts(target, self.chains, seed)
+        progress(0, 1, "nutpie")
         model = import_module("nutpie.compiled_pyfunc").from_pyfunc(
             ndim=target.dimension,
             make_logp_fn=lambda: target.value_and_gradient,
@@ -162,7 +163,7 @@ class Nutpie(Sampler, frozen=True):
             expanded_dtypes=[np.dtype("float64")],
             expanded_shapes=[(target.dimension,)],
             expanded_names=[WEIGHTS],
-            make_initial_point_fn=lambda seed: starts[seed % self.chains],
+            make_initial_point_fn=lambda chain: starts[chain % self.chains],
         )
         target.value_and_gradient(starts[0])  # compiled before the threads begin
         run = import_module("nutpie").sample(
@@ -170,7 +171,7 @@ class Nutpie(Sampler, frozen=True):
             draws=self.draws,
             tune=self.warmup,
             chains=self.chains,
-            seed=target.seed,
+            seed=seed,
             target_accept=self.target_accept,
             progress_bar=False,
             blocking=False,
@@ -183,7 +184,7 @@ class Nutpie(Sampler, frozen=True):
         except BaseException:  # Ctrl-C included
             run.cancel()
             raise
-        target.progress(1, 1, "nutpie")
+        progress(1, 1, "nutpie")
         statistics = draws.statistics
         return Sampled(
             z=unflatten(draws.values[WEIGHTS], target.start),

@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.mode import (
     Mode,
     disperse_starts,
@@ -328,7 +329,9 @@ AnyProposal = SkewedProposal | ScaleMixture
 Fit = tuple[Mode | None, float, str]
 
 
-def assess_proposals(target: Target) -> tuple[AnyProposal | None, float, str]:
+def assess_proposals(
+    target: Target, seed: int, progress: Reporter
+) -> tuple[AnyProposal | None, float, str]:
     """Assess proposals for a posterior by a pilot sample.
 
     Returns:
@@ -338,7 +341,7 @@ def assess_proposals(target: Target) -> tuple[AnyProposal | None, float, str]:
     if latent != (WEIGHTS,) and size > _MAX_SEARCHED:
         reason = f"the mode of {size:,} values says little about them, and nuts needs none"
         return None, np.inf, reason
-    proposal: AnyProposal | None = target.coordinates.propose(target)
+    proposal: AnyProposal | None = target.coordinates.propose(target, seed, progress)
     if proposal is None:
         if len(modes_of(target)) > 1:
             return None, np.inf, f"there are {len(modes_of(target))} modes"
@@ -346,7 +349,7 @@ def assess_proposals(target: Target) -> tuple[AnyProposal | None, float, str]:
             reason = "the search for the mode did not converge, and nuts needs none"
             return None, np.inf, reason
         proposal = _make_student(mode_of(target))
-    k_hat = _measure_k_hat(proposal, _draw_pilot(target, proposal))
+    k_hat = _measure_k_hat(proposal, _draw_pilot(target, proposal, seed, progress))
     return proposal, k_hat, f"Pareto k̂ {k_hat:.2f} of proposals {proposal.around}"
 
 
@@ -365,15 +368,16 @@ def _make_student(mode: Mode) -> SkewedProposal:
     return SkewedProposal(mode, Skewed(), _PILOT_DEGREES, share)
 
 
-def _draw_pilot(target: Target, proposal: AnyProposal) -> Proposals:
+def _draw_pilot(target: Target, proposal: AnyProposal, seed: int, progress: Reporter) -> Proposals:
     """Return a pilot sample of a proposal."""
-    target.progress(0, 1, "pilot sample")
+    progress(0, 1, "pilot sample")
     # A separate seed: the pilot's draws are not among those of the sampler that it chooses.
-    separate = replace(target, seed=target.seed + _PILOT_SEED)
-    return draw_proposals(separate, proposal, (1, proposal.pilot_draws))
+    return draw_proposals(target, proposal, (1, proposal.pilot_draws), seed + _PILOT_SEED)
 
 
-def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposal:
+def make_pilot_proposal(
+    target: Target, degrees_of_freedom: float, seed: int, progress: Reporter
+) -> AnyProposal:
     """Return a proposal around the mode with half of the draws from each component.
 
     It is that of the coordinates of the target, such as a mixture over scales, if they have one.
@@ -381,7 +385,7 @@ def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposa
     Raises:
         DataError: if there is no mode, or there are several.
     """
-    proposal: AnyProposal | None = target.coordinates.propose(target)
+    proposal: AnyProposal | None = target.coordinates.propose(target, seed, progress)
     if proposal is not None:
         return proposal
     mode = require_mode(target)
@@ -394,7 +398,9 @@ def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposa
     return SkewedProposal(mode, fit_skewed(target, mode), degrees_of_freedom, 0.5)
 
 
-def fit_moments(target: Target, mode: Mode) -> tuple[SkewedProposal, float, float]:
+def fit_moments(
+    target: Target, mode: Mode, seed: int, progress: Reporter
+) -> tuple[SkewedProposal, float, float]:
     """Fit a proposal to the mean and the covariance of a posterior.
 
     Each round of adaptive importance sampling draws from a Student t with the current moments. The
@@ -406,24 +412,25 @@ def fit_moments(target: Target, mode: Mode) -> tuple[SkewedProposal, float, floa
     Args:
         target: the posterior.
         mode: its mode, where the first round is.
+        seed: of the draws, which are others than those of a sampler with this seed.
+        progress: called before each round.
 
     Returns:
         the proposal, with half of the draws from each component; k̂ of the importance ratios of the
         last round, 0 if they are nearly equal; and the share of its draws that are effective.
     """
-    separate = replace(target, seed=target.seed + _PILOT_SEED)
     student = SkewedProposal(mode, Skewed(), _PILOT_DEGREES, 1.0, is_fitted=True)
     students = list[SkewedProposal]()
     flat, log_p, log_q = np.empty((0, len(mode.position))), np.empty(0), np.empty(0)
     count, k_hat, effective = max(student.pilot_draws, _PER_VALUE * len(mode.position)), np.inf, 0.0
     for number in range(_MAX_ROUNDS):
-        target.progress(number, _MAX_ROUNDS, "fitting proposals")
+        progress(number, _MAX_ROUNDS, "fitting proposals")
         if number:
             weight = _temper(log_p - log_q, _EFFECTIVE * (flat.shape[1] + 1))
             mean = weight @ flat
             covariance = (flat - mean).T @ ((flat - mean) * weight[:, None])
             student = replace(student, mode=mode._replace(position=mean, covariance=covariance))
-        drawn = draw_proposals(separate, student, (1, count), stream=number)
+        drawn = draw_proposals(target, student, (1, count), seed + _PILOT_SEED, stream=number)
         factor = np.linalg.cholesky(student.mode.covariance)
         new = student.mode.position + drawn.position[0] @ factor.T
         students.append(student)
@@ -438,7 +445,9 @@ def fit_moments(target: Target, mode: Mode) -> tuple[SkewedProposal, float, floa
     return replace(student, share=0.5), k_hat, effective
 
 
-def fit_components(target: Target, mixture: ScaleMixture) -> ScaleMixture:
+def fit_components(
+    target: Target, mixture: ScaleMixture, seed: int, progress: Reporter
+) -> ScaleMixture:
     """Return the mixture after fits, each to the weighted draws of the round before.
 
     Of all rounds, it is the one with the most effective draws. It is not fitted to more than 50
@@ -446,12 +455,11 @@ def fit_components(target: Target, mixture: ScaleMixture) -> ScaleMixture:
     """
     if target.dimension > _MAX_FITTED:
         return mixture
-    separate = replace(target, seed=target.seed + _PILOT_SEED)
     count = max(mixture.pilot_draws, _PER_VALUE * target.dimension)
     best, share_of_best = mixture, 0.0
     for number in range(_MAX_ROUNDS):
-        target.progress(number, _MAX_ROUNDS, "fitting proposals")
-        drawn = draw_proposals(separate, mixture, (1, count), stream=number)
+        progress(number, _MAX_ROUNDS, "fitting proposals")
+        drawn = draw_proposals(target, mixture, (1, count), seed + _PILOT_SEED, stream=number)
         share = _effective_share(drawn.log_weight[0])
         if share > share_of_best:
             best, share_of_best = mixture, share
@@ -476,7 +484,9 @@ def can_be_fitted(target: Target) -> bool:
     return target.is_log_linear and target.dimension <= _MAX_FITTED
 
 
-def _refit_proposals(target: Target) -> tuple[SkewedProposal, float] | None:
+def _refit_proposals(
+    target: Target, seed: int, progress: Reporter
+) -> tuple[SkewedProposal, float] | None:
     """Return proposals fitted to a posterior for which those around its mode are poor.
 
     They are poor if fewer than half of a pilot sample are effective: 0.6 to 0.9 are with 14 weights
@@ -492,25 +502,26 @@ def _refit_proposals(target: Target) -> tuple[SkewedProposal, float] | None:
     mode = require_mode(target)
     if not can_be_fitted(target) or set(target.start) != {WEIGHTS}:
         return None
-    around_mode = _effective_share(_draw_pilot(target, _make_student(mode)).log_weight[0])
+    pilot = _draw_pilot(target, _make_student(mode), seed, progress)
+    around_mode = _effective_share(pilot.log_weight[0])
     if around_mode >= _POOR:
         return None
-    proposal, pareto_k, effective = fit_moments(target, mode)
+    proposal, pareto_k, effective = fit_moments(target, mode, seed, progress)
     is_better = effective > around_mode and pareto_k <= POOR_PARETO_K
     return (proposal, effective) if is_better else None
 
 
-def find_moments(target: Target) -> Mode:
+def find_moments(target: Target, seed: int, progress: Reporter) -> Mode:
     """Return the mode and the Laplace covariance, or moments that describe the posterior better.
 
     Raises:
         DataError: if there is no mode.
     """
     # The mode of a Student t with many values is far from most of its draws.
-    proposal: AnyProposal | None = target.coordinates.propose(target)
+    proposal: AnyProposal | None = target.coordinates.propose(target, seed, progress)
     if proposal is not None:
         return proposal.mode
-    refitted = _refit_proposals(target)
+    refitted = _refit_proposals(target, seed, progress)
     return require_mode(target) if refitted is None else refitted[0].mode
 
 
@@ -520,7 +531,7 @@ def _has_gaussian_prior(target: Target) -> bool:
     return only_weights and target.has_lists and target.prior.is_gaussian
 
 
-def draw_starts(target: Target, chains: int) -> tuple[Sites, Fit]:
+def draw_starts(target: Target, chains: int, seed: int, progress: Reporter) -> tuple[Sites, Fit]:
     """Return z of a start for each chain, and the moments around which they are.
 
     These are the mode and its Laplace covariance, or fitted ones (see `find_moments`). If there
@@ -531,16 +542,16 @@ def draw_starts(target: Target, chains: int) -> tuple[Sites, Fit]:
         mode = mode_of(target)
         fit: Fit = (None, np.inf, "there is no mode")
         if mode.converged:
-            moments = find_moments(target)
+            moments = find_moments(target, seed, progress)
             # A posterior whose moments are fitted is far from a Gaussian: the step is tuned.
             fit = moments, 0.0 if moments is mode else np.inf, ""
     else:
-        proposal, pareto_k, reason = assess_proposals(target)
+        proposal, pareto_k, reason = assess_proposals(target, seed, progress)
         fits = proposal is not None and pareto_k <= POOR_PARETO_K
         fit = proposal.mode if proposal is not None and fits else None, pareto_k, reason
     if fit[0] is not None and (target.has_lists or may_have_several(target)):
-        return disperse_starts(target, fit[0], chains), fit
-    return unflatten(scatter_starts(target, chains), target.start), fit
+        return disperse_starts(target, fit[0], chains, seed), fit
+    return unflatten(scatter_starts(target, chains, seed), target.start), fit
 
 
 def _effective_share(log_weight: Float64) -> float:
@@ -605,6 +616,7 @@ def draw_proposals(
     target: Target,
     proposal: AnyProposal,
     shape: tuple[int, int],
+    seed: int,
     *,
     stream: int = 0,
     first: Float64 | None = None,
@@ -618,12 +630,13 @@ def draw_proposals(
         target: the posterior.
         proposal: the distribution to draw from.
         shape: (C, D) chains and draws of each; D is even for antithetic pairs.
+        seed: of the draws.
         stream: number of the random stream; one seed has many.
         first: (C, d) the first draw of each chain; None draws it too.
         antithetic: whether every second draw is the antithetic partner of the one before it; those
             of a mixture over scales have none.
     """
-    rng = np.random.default_rng([target.seed, 4, stream])
+    rng = np.random.default_rng([seed, 4, stream])
     position = proposal.draw(rng, shape[0] * shape[1]).reshape(*shape, -1)
     if first is not None:
         position[:, 0] = first

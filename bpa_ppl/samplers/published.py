@@ -15,6 +15,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.densities.mode import repeat_start
 from bpa_ppl.densities.target import (
@@ -62,7 +63,7 @@ class Heuristic(Sampler, frozen=True):
     def reweight(self, target: Target, earlier: WeightDraws) -> Sampled:
         return weight_again(target, earlier, self.delta)
 
-    def sample(self, target: Target) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         """Return S(λ_T) with the logarithms of its weights."""
         require_lists(target, "the sampler heuristic")
         canonical = target.match.values[target.match.free]
@@ -73,8 +74,8 @@ class Heuristic(Sampler, frozen=True):
                 "perturbed copies 1, as published: normalise the canonical weights to have all on "
                 "one scale"
             )
-        vectors = perturb(canonical, self.draws, np.random.default_rng(target.seed))
-        target.progress(self.draws, self.draws, "")
+        vectors = perturb(canonical, self.draws, np.random.default_rng(seed))
+        progress(self.draws, self.draws, "")
         return weight_vectors(target, vectors, self.delta)
 
 
@@ -175,7 +176,8 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
     def initialise(self, target: Target, covariance: None, keys: jax.Array, z: Sites) -> Chains:
         return random_walk(target, self.proposal_variance, covariance, keys, z)
 
-    def sample(self, target: Target) -> Sampled:
-        sampled = run_chains(self, target, None, repeat_start(target, self.chains))
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+        start = repeat_start(target, self.chains)
+        sampled = run_chains(self, target, None, start, seed, progress)
         figures = Figures(step_setting="proposal_variance")
         return replace(with_evaluations(sampled, self.thinning), figures=figures)

@@ -13,6 +13,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpyro.infer.util import potential_energy
 
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.densities.mode import disperse_starts, require_mode
 from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
@@ -107,13 +108,13 @@ class RandomWalkMetropolis(Sampler, frozen=True):
         variance = self.scale * self.scale / covariance.shape[0]
         return random_walk(target, variance, covariance, keys, z)
 
-    def sample(self, target: Target) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         mode = require_mode(target)
-        moments = find_moments(target)
-        start = disperse_starts(target, moments, self.chains)
+        moments = find_moments(target, seed, progress)
+        start = disperse_starts(target, moments, self.chains, seed)
         steps = max(int(np.ceil(_STEPS_PER_VALUE * target.dimension)), _MIN_STEPS)
         thinning = self.thinning or steps * target.coordinates.steps
         walk = msgspec.structs.replace(self, thinning=thinning)
-        sampled = run_chains(walk, target, moments.covariance, start)
+        sampled = run_chains(walk, target, moments.covariance, start, seed, progress)
         figures = msgspec.structs.replace(mode.figures, step_setting="scale")
         return replace(with_evaluations(sampled, thinning), mode=mode.position, figures=figures)

@@ -10,6 +10,7 @@ from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import wrong_value
 
 if TYPE_CHECKING:
+    from bpa_ppl._runtime.progress import Reporter
     from bpa_ppl.densities.target import Sampled, Target
     from bpa_ppl.posterior.weight_draws import WeightDraws
 
@@ -105,8 +106,13 @@ class Sampler(Component, frozen=True):
         """
         raise NotImplementedError
 
-    def sample(self, target: Target) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         """Draw from the posterior.
+
+        Args:
+            target: the posterior.
+            seed: the only source of randomness.
+            progress: called with the steps that are done, their number, and a note.
 
         Raises:
             DataError: if the posterior cannot be sampled in this way.

@@ -152,7 +152,7 @@ def calibrate(
     >>> results[0].names, bool(results)
     (('mean', 'log likelihood'), True)
     """
-    engines, target = resolve_samplers(samplers), find_target(model, args, kwargs, seed)
+    engines, target = resolve_samplers(samplers), find_target(model, args, kwargs)
     options: dict[str, Any] = {"jobs": jobs, "max_seconds": max_seconds, "progress": progress}
     return Calibrations(
         calibrate_each(target, engines, replications=replications, seed=seed, **options)
@@ -299,8 +299,8 @@ def _replicate(engine: Sampler, simulation: _Simulation, seed: int, i: int) -> R
     with NUMPYRO_LOCK, jax.enable_x64(True):
         key = jax.random.fold_in(jax.random.key(seed), i)
         truth, observed, likelihood = simulate(simulation.target, simulation.names, key)
-        target = replace(simulation.given(observed), seed=seed + i)
-        sampled = draw(engine, target)
+        target = simulation.given(observed)
+        sampled = draw(engine, target, seed + i)
         log_likelihood = sampled.log_likelihood
         if log_likelihood is None:
             log_likelihood = evaluate(target, sampled.z)[1]

@@ -192,7 +192,7 @@ def _read_target(
     """Return the posterior of a program given its data, and its provenance."""
     program, arguments = read_program(model, data)
     made = {"model": model, "data": str(data or "none"), **_describe_runs(seed, settings)}
-    return make_model_target(program, (), arguments, seed=seed), made
+    return make_model_target(program, (), arguments), made
 
 
 def _in_words(likelihood: str | Likelihood) -> str:

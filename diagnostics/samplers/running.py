@@ -139,7 +139,7 @@ def compare_samplers(
     if twice := elsewhere.keys() & set(samplers):
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
-    target = find_target(model, args, kwargs, seed)
+    target = find_target(model, args, kwargs)
     if not target.has_lists:
         target = replace(target, most_kept=MOST_KEPT)
     if test is not None and not target.has_lists:
@@ -257,14 +257,14 @@ def _find_reference_sampler(reference: Any, draws: int) -> Sampler | None:
     return SAMPLERS.resolve(reference, {"draws": draws})
 
 
-def find_target(model: Callable[..., Any] | Target, args: Any, kwargs: Any, seed: int) -> Target:
+def find_target(model: Callable[..., Any] | Target, args: Any, kwargs: Any) -> Target:
     """Return the density of a program with its arguments, or the one that is given.
 
     Raises:
         UsageError: if a density has arguments, or the program cannot be run or sampled.
     """
     if not isinstance(model, Target):
-        return make_model_target(model, args, kwargs, seed=seed)
+        return make_model_target(model, args, kwargs)
     if args or kwargs:
         message = "a density of log_density has its data already: leave out args and kwargs"
         raise UsageError(message, parameter="args", code="conflict")

@@ -25,6 +25,7 @@ from support.raising import raises
 from support.targets import moments_of, starting_at_zero
 
 import bpa_ppl as bpa
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import Sampled, Target
@@ -123,7 +124,7 @@ def test_several_modes_are_said_and_never_pass_in_silence() -> None:
 @pytest.fixture(scope="module")
 def normal_mean() -> Target:
     """The density that `sample` gives its samplers."""
-    return make_model_target(known_scale, (DATA,), seed=2)
+    return make_model_target(known_scale, (DATA,))
 
 
 @pytest.mark.parametrize(
@@ -483,8 +484,8 @@ def test_samplers_of_weights_need_lists() -> None:
 class Shifted(SAMPLERS["imh"], frozen=True):  # type: ignore[misc]
     """A sampler whose draws are half a standard deviation too large."""
 
-    def sample(self, target: Target) -> Sampled:
-        sampled = super().sample(target)
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+        sampled = super().sample(target, seed, progress)
         sampled.z["mean"] = np.asarray(sampled.z["mean"]) + 0.25
         return sampled
 

@@ -16,6 +16,7 @@ from support.records import with_parts
 from support.targets import starting_at_zero
 
 from bpa_ppl import DataError, Isotropic, NBest, Prior, UsageError, check, from_lists
+from bpa_ppl._runtime.progress import no_report
 from bpa_ppl.adapting.adapt import adapt_draws, log_density
 from bpa_ppl.adapting.draw import draw
 from bpa_ppl.densities import weights_target
@@ -105,7 +106,7 @@ def test_the_span_has_the_moments_of_the_weights(name: str, likelihood: str, few
     sampler = IndependenceMetropolis(draws=1000)
     sampled = in_span(target, sampler)
     with jax.enable_x64(True):
-        direct = sampler.sample(target)
+        direct = sampler.sample(target, 0, no_report)
     assert_equal_moments(sampled.z["weights"], direct.z["weights"])
 
 
@@ -140,7 +141,7 @@ def test_the_mode_and_the_evidence_are_those_of_the_weights(few: None) -> None:
     target = build("correlated")
     in_directions = in_span(target, PosteriorMode())
     with jax.enable_x64(True):
-        direct = PosteriorMode().sample(target)
+        direct = PosteriorMode().sample(target, 0, no_report)
     np.testing.assert_allclose(in_directions.mode, direct.mode, atol=1e-3)
     np.testing.assert_allclose(in_directions.z["weights"][0, 0], in_directions.mode)
     evidence = direct.figures.log_evidence
@@ -224,9 +225,8 @@ def test_weights_stay_as_they_are(model: str, few: None) -> None:
     if model == "published":
         with jax.enable_x64(True):
             walk = IsotropicRandomWalk(warmup=5, draws=5)
-            np.testing.assert_array_equal(
-                draw(walk, target).z["weights"], walk.sample(target).z["weights"]
-            )
+            expected = walk.sample(target, 0, no_report).z["weights"]
+            np.testing.assert_array_equal(draw(walk, target).z["weights"], expected)
         return
 
     def same(lists: Any, prior: Any, likelihood: Any) -> None:

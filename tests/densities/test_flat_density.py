@@ -21,6 +21,7 @@ from support.targets import TARGETS, Target, by_domain
 
 import bpa_ppl
 from bpa_ppl import DataError, Isotropic, NBest, UsageError, check, from_lists, rerank, to_posterior
+from bpa_ppl._runtime.progress import Reporter, no_report
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import Sampled
 from bpa_ppl.densities.target import Target as Density
@@ -67,7 +68,7 @@ POSTERIORS: dict[str, dict[str, Any]] = {
 def test_it_is_lp_of_the_draws(name: str) -> None:
     density = bpa_ppl.log_density(judged_lists(), CANONICAL, **POSTERIORS[name])
     walk = {"proposal_variance": 0.05, "warmup": 1, "draws": 20, "chains": 2}
-    sampled = SAMPLERS.resolve("rwm-isotropic", walk).sample(density)
+    sampled = SAMPLERS.resolve("rwm-isotropic", walk).sample(density, 0, no_report)
     flat = np.concatenate(
         [np.reshape(sampled.z[site], (40, -1)) for site in sorted(density.start)], axis=1
     )
@@ -195,7 +196,7 @@ class Returns(Sampler, frozen=True):
 
     result: Any
 
-    def sample(self, target: Density) -> Any:
+    def sample(self, target: Density, seed: int, progress: Reporter) -> Any:
         return self.result
 
 

@@ -53,7 +53,7 @@ def test_jumps_are_found(program: Callable[[], None], jumps: bool) -> None:
     if program is not bound:
         z = {name: 20 * values for name, values in z.items()}
     with jax.enable_x64(True):
-        assert (count_jumps(target, z) > 0) == jumps
+        assert (count_jumps(target, z, 0) > 0) == jumps
 
 
 @pytest.mark.slow

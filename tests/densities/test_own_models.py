@@ -19,6 +19,7 @@ from support.raising import raises
 from support.targets import SENTENCES, TARGETS, integrated, moments_of, starting_at_zero
 
 import bpa_ppl as bpa
+from bpa_ppl._runtime.progress import no_report
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.samplers.nuts import Nuts
@@ -619,5 +620,5 @@ def test_nuts_ends_for_an_own_hierarchy_of_54_values() -> None:
     oracle = reference_model.given(*[0] * 30)
     density = bpa.log_density(lists, dict.fromkeys(names, 0.1), model=noncentred, gain=oracle)
     assert density.dimension == 54
-    sampled = Nuts(draws=20, warmup=20, chains=1).sample(density)
+    sampled = Nuts(draws=20, warmup=20, chains=1).sample(density, 0, no_report)
     assert np.isfinite(sampled.log_density).all()

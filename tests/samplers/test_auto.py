@@ -16,6 +16,7 @@ from support.raising import raises
 from support.targets import DRAWS, plane
 
 from bpa_ppl import DataError, adapt, check, sample
+from bpa_ppl._runtime.progress import no_report
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.model_target import make_model_target
@@ -152,7 +153,7 @@ def test_moments_are_fitted_only_where_the_mode_is_a_poor_description(
     def moments(known: KnownTarget) -> tuple[Any, Any]:
         density = log_density(known.lists, known.weights, **known.options)
         with jax.enable_x64(True):
-            return find_moments(density), mode_of(density)
+            return find_moments(density, 0, no_report), mode_of(density)
 
     fitted, mode = moments(separable)
     assert fitted is not mode
@@ -188,10 +189,12 @@ def test_nuts_ends_where_shorter_steps_do_not_help(
 
     statistics = {"n_steps": np.array([[steps]]), "diverging": np.array([[diverging]])}
     drawn = Sampled(z={}, statistics=statistics)
-    monkeypatch.setattr(Nuts, "sample", lambda sampler, target: drawn)
+    monkeypatch.setattr(Nuts, "sample", lambda *_: drawn)
     target = make_model_target(program)
     with jax.enable_x64(True):
-        attempts = [draw(target) for _, _, draw, _ in Auto()._attempts(target)]
+        attempts = [
+            draw(target, 0, no_report) for _, _, draw, _ in Auto()._attempts(target, 0, no_report)
+        ]
     assert len(attempts) == count
 
 

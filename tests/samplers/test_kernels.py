@@ -110,7 +110,7 @@ def test_a_sampler_has_settings_and_sample(name: str) -> None:
     assert SAMPLERS.name_of(sampler).partition(":")[0] == name
     assert SAMPLERS.resolve(SAMPLERS.name_of(sampler)) == sampler
     signature = inspect.signature(type(sampler).sample, eval_str=True)
-    assert list(signature.parameters) == ["self", "target"]
+    assert list(signature.parameters) == ["self", "target", "seed", "progress"]
     assert signature.parameters["target"].annotation is Target
     assert signature.return_annotation is Sampled
     for field in set(sampler.__struct_fields__).difference(LISTS):  # numbers are positive

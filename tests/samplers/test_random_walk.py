@@ -12,6 +12,7 @@ from support.moment_checks import assert_moments
 from support.targets import plane
 
 from bpa_ppl import adapt, check, from_lists
+from bpa_ppl._runtime.progress import no_report
 from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.samplers import rwm
@@ -68,7 +69,7 @@ def test_the_steps_of_a_draw_grow_with_the_number_of_values(
     monkeypatch.setattr(rwm, "run_chains", record)
     target: Any = SimpleNamespace(dimension=values, coordinates=SimpleNamespace(steps=steps))
     for chosen, expected in ((None, thinning), (3, 3)):
-        sampled = rwm.RandomWalkMetropolis(thinning=chosen).sample(target)
+        sampled = rwm.RandomWalkMetropolis(thinning=chosen).sample(target, 0, no_report)
         assert sampled.statistics["n_steps"].tolist() == [[expected, expected]]
         assert walks[-1].thinning == expected
 

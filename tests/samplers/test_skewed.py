@@ -13,6 +13,7 @@ from scipy.stats import t as student
 from support.moment_checks import assert_moments
 from support.targets import TARGETS
 
+from bpa_ppl._runtime.progress import no_report
 from bpa_ppl.densities.mode import Mode, mode_of
 from bpa_ppl.samplers.imh import IndependenceMetropolis, accept, accept_pairs
 from bpa_ppl.samplers.proposals import (
@@ -218,9 +219,11 @@ def test_fitted_proposals_give_the_moments_of_quadrature(thinning: int) -> None:
     known = TARGETS["plane"]()
     with jax.enable_x64(True):
         posterior = known.density()
-        proposal, pareto_k, _ = fit_moments(posterior, mode_of(posterior))
+        proposal, pareto_k, _ = fit_moments(posterior, mode_of(posterior), 0, no_report)
         moments = proposal.mode
-        sampled = IndependenceMetropolis(draws=4000).sample_by(posterior, proposal, thinning)
+        sampled = IndependenceMetropolis(draws=4000).sample_by(
+            posterior, 0, no_report, proposal, thinning
+        )
     deviation = np.sqrt(np.diag(known.covariance))
     laplace = mode_of(posterior)
     assert np.abs(laplace.position - known.mean).max() > 0.2 * deviation.max()

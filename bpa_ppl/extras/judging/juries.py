@@ -439,8 +439,10 @@ class _Refits:
     def draw(self, kept: _Kept) -> WeightDraws:
         """Return weighted draws of the posterior of the features that are kept."""
         target = self.build_target(kept)
-        sampled, adaptation = draw(Laplace(draws=_DRAWS), target), require_adaptation(target)
-        draws = make_draws(SamplerRun(target, sampled, adaptation=adaptation))
+        adaptation = require_adaptation(target)
+        seed = adaptation.prepared.settings.seed
+        sampled = draw(Laplace(draws=_DRAWS), target, seed)
+        draws = make_draws(SamplerRun(target, sampled, seed=seed, adaptation=adaptation))
         values = {**draws.values, WEIGHTS: draws.values[WEIGHTS] * kept}
         return WeightDraws(replace(draws, values=values))
 

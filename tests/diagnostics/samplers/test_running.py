@@ -11,6 +11,7 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, Weights
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.draw import run_sampler
 from bpa_ppl.components import Registry
@@ -29,14 +30,14 @@ CLOCK = SimpleNamespace(now=0.0, runs=[])
 class Sleeper(Sampler, frozen=True):
     """Normal draws that take 2.35 seconds, and at first compilation."""
 
-    def sample(self, target: Target) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         if type(self).__name__ not in [name for name, _ in CLOCK.runs]:
             CLOCK.now += FIRST
             jax.monitoring.record_event_duration_secs(COMPILED, FIRST)
-        CLOCK.runs.append((type(self).__name__, target.seed))
+        CLOCK.runs.append((type(self).__name__, seed))
         CLOCK.now += SECONDS
         shape = (*SHAPE, *target.start["weights"].shape)
-        draws = jax.random.normal(jax.random.key(target.seed), shape)
+        draws = jax.random.normal(jax.random.key(seed), shape)
         return Sampled({"weights": np.asarray(draws)})
 
 
@@ -47,24 +48,24 @@ class Other(Sleeper, frozen=True):
 class Slow(Sleeper, frozen=True):
     """One that takes four times as long."""
 
-    def sample(self, target: Target) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         CLOCK.now += 3 * SECONDS
-        return super().sample(target)
+        return super().sample(target, seed, progress)
 
 
 class Raising(Sleeper, frozen=True):
     """A kernel of another package that fails in its second run."""
 
-    def sample(self, target: Target) -> Sampled:
-        if CLOCK.runs and target.seed % 2:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+        if CLOCK.runs and seed % 2:
             raise FloatingPointError("the kernel\ndiverged \x1b[2J")
-        return super().sample(target)
+        return super().sample(target, seed, progress)
 
 
 class Missing(Sleeper, frozen=True):
     """A package that is not installed."""
 
-    def sample(self, target: Target) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         raise UsageError("install the extra compare", parameter="sampler")
 
 
@@ -122,10 +123,10 @@ def test_the_remaining_time_is_that_of_the_runs_that_are_left(toy: NBest) -> Non
 class Interrupted(Sleeper, frozen=True):
     """One in whose second run Ctrl-C comes."""
 
-    def sample(self, target: Target) -> Sampled:
-        if ("Interrupted", target.seed) in CLOCK.runs:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+        if ("Interrupted", seed) in CLOCK.runs:
             raise SystemError from KeyboardInterrupt()
-        return super().sample(target)
+        return super().sample(target, seed, progress)
 
 
 @pytest.mark.parametrize(

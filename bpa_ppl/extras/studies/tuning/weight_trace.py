@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from msgspec import structs
 
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.densities.target import Sampled, Target, require_lists
 from bpa_ppl.errors import UsageError, wrong_value
@@ -80,7 +81,7 @@ class WeightTrace(Sampler, frozen=True):
     def reweight(self, target: Target, earlier: WeightDraws) -> Sampled:
         return weight_again(target, earlier, self.delta)
 
-    def sample(self, target: Target) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         """Return the visited weights with the logarithms of their weights."""
         if self.visited is None:
             message = (
@@ -94,7 +95,7 @@ class WeightTrace(Sampler, frozen=True):
             rule = f"visited weights have the shape (steps, {features}), with the free features"
             raise wrong_value(rule, vectors.shape, "visited")
         result = weight_vectors(target, vectors, self.delta)
-        target.progress(1, 1, f"{result.z['weights'].shape[1]} visited weights")
+        progress(1, 1, f"{result.z['weights'].shape[1]} visited weights")
         return result
 
     def settings(self) -> dict[str, Any]:
