@@ -42,6 +42,7 @@ from bpa_ppl.densities.weights_target import (
     choose_coordinates,
     make_weights_target,
     prior_variances,
+    project_prior,
 )
 from bpa_ppl.errors import DataError
 from bpa_ppl.lists.nbest import NBest, standardise
@@ -276,8 +277,8 @@ def _learn_scale(
         def loss(match: Match, scale: float | None) -> float:
             nonlocal target, tried
             prior = prior_of(match, scale).as_arrays()
-            data, tried = target.data._replace(prior=target.coordinates.project(prior)), tried + 1
-            target = replace(target, data=data)
+            data = target.data._replace(prior=project_prior(target, prior))
+            target, tried = replace(target, data=data), tried + 1
             # The last step, in a table of many lists, would take a third of the time.
             mode = find_mode(target, last_step=False)
             report(min(tried, _TRIALS), _TRIALS, "scale of the prior")

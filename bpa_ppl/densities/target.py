@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,6 @@ from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.discrete import (
     count_plates,
     enumerate_sites,
@@ -105,46 +104,18 @@ class ListData(NamedTuple):
     prior: Prior
 
 
-class Coordinates:
-    """What the values of a target are: here, the unconstrained values of the sites of its model.
+class Coordinates(Protocol):
+    """Other coordinates of the posterior `original`, in which it is sampled better."""
 
-    In other coordinates, which are subclasses, a posterior is sampled better. They convert the
-    draws, and samplers ask them what suits the target.
-
-    Attributes:
-        original: the target of the draws after conversion; None if there is nothing to convert.
-        steps: the factor of the steps that a random walk takes for each kept draw.
-    """
-
-    original: Target | None = None
-    steps: int = 1
-
-    def project(self, prior: Prior) -> Prior:
-        """Return another prior of the weights as a prior in these coordinates."""
-        return prior
+    @property
+    def original(self) -> Target:
+        """The target of the draws after conversion."""
 
     def restore(self, target: Target, sampled: Sampled, seed: int) -> Sampled:
         """Return draws of a target in these coordinates as draws of `original`."""
-        return sampled
 
     def restore_sites(self, z: Sites) -> Sites:
-        """Return one z in these coordinates, such as the mode, as one of `original`."""
-        return z
-
-    def propose(self, target: Target, seed: int, progress: Reporter) -> Any:
-        """Return proposals for a target in these coordinates; None are those around its mode."""
-        return None
-
-    def refuse_proposals(self, target: Target) -> str:
-        """Return why independent proposals do not fit the target; empty if they may."""
-        return ""
-
-    def to_check(self, target: Target, z: Sites) -> tuple[Target, Sites]:
-        """Return the target whose draws `auto` checks, and its values for draws of this one."""
-        return target, z
-
-
-_AS_THEY_ARE = Coordinates()
+        """Return values of z in these coordinates, such as the mode, as values of `original`."""
 
 
 @partial(
@@ -184,9 +155,9 @@ class Target:
         likelihood: the last argument of a model of lists; None of another program.
         match: the canonical weights, matched to the features of the lists; like the following ones
             not part of the density, so that compiled functions have its default.
-        coordinates: what its values are, see `bpa_ppl.densities.weights_target`.
-        adaptation: what it was made from, for the record of its draws; None if it is not that of
-            an adaptation.
+        coordinates: what its values are, if they are not those of the sites of the model: see
+            `bpa_ppl.densities.weights_target`.
+        adaptation: what it was made from, see `bpa_ppl.adapting.build.require_adaptation`.
         most_kept: how many numbers of log likelihoods `evaluate` returns at most; none if there are
             more.
         flat: site -> the number of its cells that the density does not depend on, which are
@@ -221,8 +192,8 @@ class Target:
     start: Sites
     likelihood: Likelihood | None = None
     match: Match = _NO_FEATURES
-    coordinates: Coordinates = _AS_THEY_ARE
-    adaptation: Any = None
+    coordinates: Coordinates | None = None
+    adaptation: object = None
     most_kept: float = np.inf
     flat: Mapping[str, int] = field(default_factory=dict)
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -271,9 +242,13 @@ class Target:
             seed: of further draws, of what the lists say nothing about.
         """
         target = self
-        while (original := target.coordinates.original) is not None:
-            sampled, target = target.coordinates.restore(target, sampled, seed), original
+        while (coordinates := target.coordinates) is not None:
+            sampled, target = coordinates.restore(target, sampled, seed), coordinates.original
         return sampled
+
+    def restore_sites(self, z: Sites) -> Sites:
+        """Return values of z as those of the target whose coordinates were changed to these."""
+        return z if self.coordinates is None else self.coordinates.restore_sites(z)
 
     def draw_prior(self, seed: int) -> Sites:
         """Return 1,000 draws of the prior: of the latent sites, and of what is computed from them.

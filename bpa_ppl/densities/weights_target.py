@@ -31,7 +31,6 @@ from bpa_ppl.densities.mode import (
 )
 from bpa_ppl.densities.own_models import explain_errors
 from bpa_ppl.densities.target import (
-    Coordinates,
     ListData,
     Sampled,
     Sites,
@@ -93,7 +92,7 @@ def make_weights_target(
         mode = find_mode(chosen)
         if mode.converged:
             z = unflatten(mode.position, chosen.start)
-            start = {**start, **chosen.coordinates.restore_sites(z)}
+            start = {**start, **chosen.restore_sites(z)}
     return replace(target, start=start)
 
 
@@ -129,7 +128,7 @@ def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Target
     Args:
         target: the posterior.
         varying: (Q,) bool, the weights whose prior variance has a common factor that is unknown:
-            `project` takes the priors with any value of it.
+            `project_prior` takes the priors with any value of it.
     """
     sites: dict[Any, tuple[str, ...]] = {log_linear: (WEIGHTS,), hierarchical: ("shared",)}
     scaled = () if isinstance(target.model, SparseLogLinear) else sites.get(target.model)
@@ -150,6 +149,12 @@ def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Target
     # About the standard deviation of each weight in the posterior.
     unit = _round_unit(1 / np.sqrt(1 / variance + spread**2))
     return _rescale(target, unit, scaled) if (unit != 1).any() else target
+
+
+def project_prior(target: Target, prior: Prior) -> Prior:
+    """Return another prior of the weights as one in the coordinates of `choose_coordinates`."""
+    coordinates = target.coordinates
+    return coordinates.project(prior) if isinstance(coordinates, _Rescaled | _Spanned) else prior
 
 
 def _measure_spread(lists: Lists) -> Float64:
@@ -195,7 +200,7 @@ def _map_features(lists: Lists, function: Any, centre: Float64 | None = None) ->
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Rescaled(Coordinates):
+class _Rescaled:
     """Weights in units, λ = unit × y.
 
     Attributes:
@@ -209,6 +214,7 @@ class _Rescaled(Coordinates):
     sites: tuple[str, ...]
 
     def project(self, prior: Prior) -> Prior:
+        """Return a prior of the weights as one of y."""
         inverse = 1 / self.unit
         return prior._replace(
             mean=prior.mean * inverse,
@@ -219,6 +225,7 @@ class _Rescaled(Coordinates):
         )
 
     def restore(self, target: Target, sampled: Sampled, seed: int) -> Sampled:
+        """Return draws of y as draws of the weights."""
         mode, log_density = sampled.mode, sampled.log_density
         if mode is not None:
             mode = flatten(self.restore_sites(unflatten(mode, target.start)))
@@ -233,6 +240,7 @@ class _Rescaled(Coordinates):
         )
 
     def restore_sites(self, z: Sites) -> Sites:
+        """Return values of y as weights."""
         return {name: z[name] * self.unit if name in self.sites else z[name] for name in z}
 
 
@@ -246,7 +254,7 @@ def _rescale(target: Target, unit: Float64, sites: tuple[str, ...]) -> Target:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Spanned(Coordinates):
+class _Spanned:
     """Weights by their directions in the span of the lists, y = c Vᵀ z with λ = m + F z.
 
     V has directions of each group of features. The factors c of the groups keep the features of y
@@ -279,6 +287,7 @@ class _Spanned(Coordinates):
         return scale._replace(shared=np.asarray(scale.shared)[self.member])
 
     def restore(self, target: Target, sampled: Sampled, seed: int) -> Sampled:
+        """Return draws of y as draws of the weights, of which others are drawn from the prior."""
         log_likelihood = sampled.log_likelihood
         if log_likelihood is None:
             log_likelihood = evaluate(target, sampled.z)[1]

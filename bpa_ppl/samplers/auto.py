@@ -23,17 +23,14 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.posterior.weight_draws import DIMS, FEATURE, WEIGHTS
+from bpa_ppl.samplers.common_scale import Scaled
 from bpa_ppl.samplers.imh import IndependenceMetropolis
 from bpa_ppl.samplers.nuts import Nuts, struggles
-from bpa_ppl.samplers.proposals import (
-    GOOD_PARETO_K,
-    assess_proposals,
-    can_be_fitted,
-    fit_moments,
-    make_pilot_proposal,
-)
+from bpa_ppl.samplers.proposals import GOOD_PARETO_K, can_be_fitted, fit_moments
 from bpa_ppl.samplers.rwm import RandomWalkMetropolis
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.samplers.scale_mixture import ScaleMixture
+from bpa_ppl.samplers.starting import assess_proposals, make_pilot_proposal
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
 _MIN_CHECKED_DRAWS = 100
@@ -44,6 +41,8 @@ _MORE = 4
 #: Features of a hierarchy, such as a horseshoe prior: of 2000 features and 50 lists a draw takes a
 #: tenth of a second, and 4000 draws have fewer than 400 effective ones of the scales.
 _MOST_FEATURES = 500
+#: With 60 directions, every second run of independent proposals fails its check.
+_MANY_SCALED = 50
 #: Of later attempts: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 #: Where the density jumps: the scales of walks, and by how much more steps they take for a kept
@@ -148,7 +147,10 @@ class Auto(Sampler, frozen=True):
         reason = _describe_hierarchy(target) if several else ""
         if several and target.has_lists and not reason:
             reason = f"{' and '.join(sites)} are several vectors"
-        if not (reason or (reason := target.coordinates.refuse_proposals(target))):
+        scaled = isinstance(target.coordinates, Scaled) and target.prior.covariance is None
+        if scaled and len(target.features) > _MANY_SCALED:
+            reason = f"{len(target.features)} directions have a common scale"
+        if not reason:
             reason = yield from self._independence_attempts(target, seed, progress)
         nuts = Nuts(draws=self.draws, chains=self.chains)
         drawn = list[Sampled]()
@@ -188,7 +190,7 @@ class Auto(Sampler, frozen=True):
     ) -> Generator[Attempt, None, str]:
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
         assessed, pareto_k, finding = assess_proposals(target, seed, progress)
-        fitted = assessed is not None and assessed.is_fitted
+        fitted = isinstance(assessed, ScaleMixture)
         fits, limit = _compare(pareto_k, POOR_PARETO_K if fitted else GOOD_PARETO_K)
         reason = finding.replace(" of proposals", f" {limit} of proposals")
         independence = [
@@ -216,7 +218,9 @@ class Auto(Sampler, frozen=True):
 
     def _check(self, target: Target, sampled: Sampled) -> Report:
         """Return the report on the draws of the weights that a sampler has drawn."""
-        target, z = target.coordinates.to_check(target, sampled.z)
+        z, scaled = sampled.z, target.coordinates
+        if isinstance(scaled, Scaled):
+            target, z = scaled.original, scaled.restore_sites(z)
         made = SamplerRecord(name=SAMPLERS.name_of(self), settings=self.settings())
         draws = Draws(
             jax.device_get(constrain_draws(target, z)),

@@ -27,7 +27,7 @@ from scipy.special import logsumexp, softmax
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.mode import Mode, combine_components, find_mode, mode_of, require_mode
-from bpa_ppl.densities.target import Coordinates, Sampled, Sites, Target, evaluate, unflatten
+from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, unflatten
 from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.models.log_linear import scaled_log_linear
 from bpa_ppl.models.priors.scale import in_floats
@@ -36,8 +36,6 @@ from bpa_ppl.samplers.proposals import fit_components
 from bpa_ppl.samplers.sampler import Sampler
 from bpa_ppl.samplers.scale_mixture import ScaleMixture
 
-#: With 60 directions, every second run of independent proposals fails its check.
-_MANY_SCALED = 50
 #: The answers determine the weights if the mean square of their distances from the prior mean is
 #: larger, in standard deviations of the posterior given this large scale, in units of the typical
 #: one. With 100 choices of one of four by five weights it is 13, and with 1000 it is 130.
@@ -100,7 +98,7 @@ def _make_scaled(target: Target) -> Target:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Scaled(Coordinates):
+class Scaled:
     """Weights with a common scale, by the scale and the weights in units of it.
 
     Attributes:
@@ -110,9 +108,9 @@ class Scaled(Coordinates):
 
     original: Target
     mixtures: dict[int, ScaleMixture | None] = field(init=False, default_factory=dict)
-    steps = 2  # the tails are heavier
 
     def restore(self, target: Target, sampled: Sampled, seed: int) -> Sampled:
+        """Return draws of the scale and the units as draws of the weights."""
         z, warmup, mode = self.restore_sites(sampled.z), sampled.warmup, mode_of(self.original)
         log_density, log_likelihood = evaluate(self.original, z)
         figures = structs.replace(
@@ -137,15 +135,6 @@ class Scaled(Coordinates):
             self.mixtures[seed] = mixture
         return self.mixtures[seed]
 
-    def refuse_proposals(self, target: Target) -> str:
-        if target.prior.covariance is not None or len(target.features) <= _MANY_SCALED:
-            return ""
-        return f"{len(target.features)} directions have a common scale"
-
-    def to_check(self, target: Target, z: Sites) -> tuple[Target, Sites]:
-        """Return the posterior and the values of the weights: their diagnostics count."""
-        return self.original, self.restore_sites(z)
-
     @cached_property
     def _mean_and_shared(self) -> tuple[Float64, npt.NDArray[np.bool_]]:
         """(Q,) the prior mean of the weights, and (Q,) which of them have the scale."""
@@ -155,6 +144,7 @@ class Scaled(Coordinates):
         return np.asarray(prior.mean), scale.shared
 
     def restore_sites(self, z: Sites) -> Sites:
+        """Return values of the scale and the units as weights."""
         mean, shared = self._mean_and_shared
         factor = np.where(shared, np.exp(-np.asarray(z["precision"])[..., None] / 2), 1.0)
         weights = mean + factor * np.asarray(z["unit"])

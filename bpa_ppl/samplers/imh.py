@@ -13,15 +13,16 @@ from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.proposals import (
-    AnyProposal,
+    Proposal,
     Proposals,
+    SkewedProposal,
     can_be_fitted,
     draw_proposals,
     fit_moments,
-    make_pilot_proposal,
     measure_mixture,
 )
 from bpa_ppl.samplers.sampler import Sampler
+from bpa_ppl.samplers.starting import make_pilot_proposal
 
 _NEVER = -1e300
 #: Share of proposals of the warm-up that is effective if they fit the posterior. It is 0.95 to 1
@@ -32,6 +33,7 @@ _FITS = 0.95
 #: Moses lists 98 of 100 runs then pass their check; with the covariance of the posterior, 20
 #: degrees of freedom, and one of two draws kept 83 do.
 _WIDER, _DEGREES, _THINNING = 1.5, 5.0, 20
+_SCALED_THINNING = 8  # because the tails of weights with an unknown scale are heavy
 
 
 class IndependenceMetropolis(Sampler, frozen=True):
@@ -84,7 +86,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
         target: Target,
         seed: int,
         progress: Reporter,
-        proposal: AnyProposal,
+        proposal: Proposal,
         thinning: int | None = None,
         pilot: Proposals | None = None,
     ) -> Sampled:
@@ -95,24 +97,26 @@ class IndependenceMetropolis(Sampler, frozen=True):
             seed: the only source of randomness.
             progress: called with the steps that are done, their number, and a note.
             proposal: with half of the draws from each component; the warm-up tunes their shares.
-            thinning: steps for each kept draw; None is that of the proposal.
+            thinning: steps for each kept draw; None is 1, or 8 with a mixture over scales.
             pilot: the proposals of the warm-up, if they are drawn already.
         """
         progress(0, 1, "proposals")
         rng = np.random.default_rng([seed, 1])
-        thinning = thinning or proposal.thinning
-        mode, chain = proposal.find_mode(target), np.arange(self.chains)
-        last, warmup = None, Sites()
+        chain, last, warmup = np.arange(self.chains), None, Sites()
         if self.warmup:
             if pilot is None:
                 pilot = draw_proposals(target, proposal, (self.chains, self.warmup), seed, stream=1)
             index = chain[:, None], accept(pilot.log_weight, rng)[0]
             warmup = {name: np.asarray(value)[index] for name, value in pilot.z.items()}
             last = pilot.position[index][:, -1]
-        proposal = proposal.tuned(pilot)
+        skewed = None
+        if isinstance(proposal, SkewedProposal):
+            proposal, skewed = proposal.tuned(pilot), proposal.skewed
+        thinning = thinning or (_SCALED_THINNING if skewed is None else 1)
+        mode, figures = proposal.report(target)
         steps = thinning * self.draws
         shape = self.chains, 2 * ((steps + 1) // 2 + 1)
-        proposals = draw_proposals(target, proposal, shape, seed, first=last, antithetic=True)
+        proposals = draw_proposals(target, proposal, shape, seed, first=last, antithetic=skewed)
         if proposals.log_weight_skewed is None:  # without antithetic partners
             position, acceptance = accept(proposals.log_weight[:, :steps], rng)
         else:
@@ -127,9 +131,9 @@ class IndependenceMetropolis(Sampler, frozen=True):
             log_density=proposals.log_density[index],
             statistics={"acceptance_rate": acceptance[:, thinning - 1 :: thinning]},
             warmup=warmup,
-            mode=mode.position if mode.converged else None,
+            mode=mode,
             log_likelihood={name: v[index] for name, v in proposals.log_likelihood.items()},
-            figures=proposal.report_in(mode.figures),
+            figures=figures,
         )
         return with_evaluations(sampled, thinning)
 

@@ -24,8 +24,8 @@ from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, potential
 from bpa_ppl.errors import UsageError, unknown_name, wrong_value
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.samplers.chains import ARVIZ_NAMES, Chains, collect_trajectory, run_chains
-from bpa_ppl.samplers.proposals import draw_starts
 from bpa_ppl.samplers.sampler import Sampler
+from bpa_ppl.samplers.starting import draw_starts
 
 #: The kernels of NumPyro that sample any density of real values.
 KERNELS = ("AIES", "BarkerMH", "ESS", "HMC", "NUTS", "SA")

@@ -10,8 +10,9 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.densities.target import Sampled, Target, with_evaluations
 from bpa_ppl.posterior.statistics import smooth_log_weights
-from bpa_ppl.samplers.proposals import draw_proposals, make_pilot_proposal
+from bpa_ppl.samplers.proposals import SkewedProposal, draw_proposals
 from bpa_ppl.samplers.sampler import Sampler
+from bpa_ppl.samplers.starting import make_pilot_proposal
 
 #: Draws of a pilot sample that tunes the mixture.
 _TUNING_DRAWS = 256
@@ -31,16 +32,18 @@ class Laplace(Sampler, frozen=True):
     degrees_of_freedom: Positive = 20.0
 
     def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
-        pilot = make_pilot_proposal(target, self.degrees_of_freedom, seed, progress)
-        proposal = pilot.tuned(draw_proposals(target, pilot, (1, _TUNING_DRAWS), seed, stream=1))
+        proposal = make_pilot_proposal(target, self.degrees_of_freedom, seed, progress)
+        if isinstance(proposal, SkewedProposal):
+            shape = 1, _TUNING_DRAWS
+            proposal = proposal.tuned(draw_proposals(target, proposal, shape, seed, stream=1))
         proposals = draw_proposals(target, proposal, (1, self.draws), seed)
         log_weight, k_hat = smooth_log_weights(proposals.log_weight)
         progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
-        mode = proposal.find_mode(target)
+        mode, figures = proposal.report(target)
         sampled = replace(
             proposals,
             log_weight=log_weight,
-            mode=mode.position if mode.converged else None,
-            figures=structs.replace(proposal.report_in(mode.figures), pareto_k=k_hat),
+            mode=mode,
+            figures=structs.replace(figures, pareto_k=k_hat),
         )
         return with_evaluations(sampled)

@@ -19,7 +19,8 @@ from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import Sampled, Sites, Target
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.samplers.chains import Chains, ChainSampler, collect_trajectory, run_chains
-from bpa_ppl.samplers.proposals import GOOD_PARETO_K, draw_starts
+from bpa_ppl.samplers.proposals import GOOD_PARETO_K
+from bpa_ppl.samplers.starting import draw_starts
 
 #: Target acceptance of a warm-up that tunes the step: posteriors may have narrow regions. With many
 #: values the same target makes steps needlessly short: 500 sparse weights took half as many again,

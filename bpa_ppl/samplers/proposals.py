@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from msgspec import structs
@@ -21,41 +21,31 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.mode import (
     Mode,
-    disperse_starts,
-    may_have_several,
     mode_of,
-    modes_of,
-    require_mode,
-    scatter_starts,
 )
 from bpa_ppl.densities.target import (
     Sampled,
-    Sites,
     Target,
     evaluate,
     evaluate_gradients,
-    inspect_model,
     unflatten,
 )
-from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
-from bpa_ppl.posterior.weight_draws import WEIGHTS
+from bpa_ppl.posterior.statistics import smooth_log_weights
 from bpa_ppl.samplers.scale_mixture import ScaleMixture, log_student
 
-#: The mode of a program of more values is not searched: its Hessian is expensive, and in so many
-#: dimensions the typical draws lie far from the mode.
-_MAX_SEARCHED = 100
 #: Above it, before importance ratios become unreliable, an independence sampler gets stuck, and a
 #: posterior is so far from a Gaussian that the steps of NUTS have to be tuned.
 GOOD_PARETO_K = 0.5
-_PILOT_DEGREES = 20.0
-_PILOT_SEED = 1_000_003  # is added to the seed of the sampler
+PILOT_DEGREES = 20.0
+#: Of a pilot sample, of proposals around a mode and of a mixture over scales, with heavy tails.
+PILOT_DRAWS, MIXTURE_DRAWS = 1000, 4000
+PILOT_SEED = 1_000_003  # is added to the seed of the sampler
 #: The Student t is a little wider than the Laplace approximation.
 _SCALE = 1.1
 #: Candidate shares of the Student t: it bounds the ratio of the densities in the tails, and about
 #: this share of the draws is lost where the skewed Gaussian fits.
-_SHARES = (0.03, 0.1, 0.3, 1.0)
+SHARES = (0.03, 0.1, 0.3, 1.0)
 #: A pilot sample with fewer finite draws is too small to tune the share.
 _MIN_TUNING_DRAWS = 50
 #: Rounds of adaptive importance sampling: at least and at most. They end when this share of the
@@ -63,8 +53,6 @@ _MIN_TUNING_DRAWS = 50
 _MIN_ROUNDS, _MAX_ROUNDS, _ENOUGH = 4, 16, 0.6
 #: Proposals for more values are not fitted: a covariance needs too many draws.
 _MAX_FITTED = 50
-#: Proposals around the mode are poor if less than this share of them is effective.
-_POOR = 0.5
 #: k̂ is not used for nearly equal weights: those of at most this multiple of their mean.
 _NEARLY_EQUAL = 3.0
 #: For each value, draws of a round, and effective draws that estimate mean and covariance.
@@ -72,7 +60,7 @@ _PER_VALUE, _EFFECTIVE = 64, 10
 _HALVINGS = 20  # of the interval of the power that keeps so many effective
 #: Up to this many values all third derivatives are estimated, from d + d²/4 directions; and up to
 #: this many only those along the axes with one other value, from d directions.
-_ALL, _AXES = 24, 100
+_ALL, AXES = 24, 100
 #: Distance of the gradients from the mode, in standard deviations: where most draws are.
 _REACH = 1.5
 #: Bounds where the expansion is not valid: of the distance from the mode at which it is evaluated,
@@ -171,7 +159,7 @@ def fit_skewed(target: Target, mode: Mode) -> Skewed:
     The sum of the gradients at x and −x is T(x, x, ·), up to fifth derivatives.
     """
     size = len(mode.position)
-    if size > _AXES:
+    if size > AXES:
         return Skewed()
     directions, pairs = choose_directions(size)
     factor = np.linalg.cholesky(mode.covariance)
@@ -221,6 +209,30 @@ def solve_third_derivatives(values: Float64, pairs: list[tuple[int, int]]) -> Fl
     return np.asarray(total / np.maximum(count, 1.0))
 
 
+class Proposal(Protocol):
+    """A distribution around the mode of a posterior, to draw from independently.
+
+    It is a `SkewedProposal` or a `ScaleMixture`.
+    """
+
+    @property
+    def mode(self) -> Mode:
+        """What it is around, and its covariance."""
+
+    @property
+    def share(self) -> float:
+        """The share of the second component of `log_components`."""
+
+    def draw(self, rng: np.random.Generator, count: int) -> Float64:
+        """Return draws, (count, d), in standard deviations of the Laplace approximation."""
+
+    def log_components(self, x: Float64) -> tuple[Float64, Float64]:
+        """Return the log density of draws under its two components, (n,) each."""
+
+    def report(self, target: Target) -> tuple[Float64 | None, Figures]:
+        """Return the mode and the figures that draws record."""
+
+
 @dataclass(frozen=True, eq=False)
 class SkewedProposal:
     """A mixture of a skewed Gaussian and a Student t around the mode.
@@ -233,21 +245,12 @@ class SkewedProposal:
         skewed: the skewed Gaussian.
         degrees_of_freedom: of the t.
         share: of the t in the mixture.
-        is_fitted: whether it is fitted to draws, not only to the mode.
-        around: what it is around, in words.
-        pilot_draws: of a pilot sample that assesses it.
-        thinning: steps of a chain of independent proposals for each kept draw.
     """
 
     mode: Mode
     skewed: Skewed
     degrees_of_freedom: float
     share: float
-    is_fitted: bool = False
-
-    around: ClassVar[str] = "around the mode"
-    pilot_draws: ClassVar[int] = 1000
-    thinning: ClassVar[int] = 1
 
     def draw(self, rng: np.random.Generator, count: int) -> Float64:
         """Return draws, (count, d), in standard deviations of the Laplace approximation."""
@@ -258,9 +261,11 @@ class SkewedProposal:
             student = np.sqrt(_SCALE / scale)[:, None] * u
         return np.where(tail[:, None], student, self.skewed.from_standard_normal(u))
 
-    def find_mode(self, target: Target) -> Mode:
-        """Return the mode that draws record."""
-        return mode_of(target)
+    def report(self, target: Target) -> tuple[Float64 | None, Figures]:
+        """Return the mode of the posterior, if one was found, and figures with the share of t."""
+        mode = mode_of(target)
+        figures = structs.replace(mode.figures, student_share=self.share)
+        return mode.position if mode.converged else None, figures
 
     def tuned(self, pilot: Proposals | None) -> SkewedProposal:
         """Return the proposal with the share of the t that suits a pilot sample best.
@@ -269,15 +274,7 @@ class SkewedProposal:
         or with one that is too small, the share is 0.1.
         """
         losses = {} if pilot is None else _measure_losses(self, pilot)
-        return replace(self, share=min(losses, key=losses.__getitem__, default=_SHARES[1]))
-
-    def partners(self, rng: np.random.Generator, x: Float64) -> Float64:
-        """Return the antithetic partner of each draw, see `Skewed.antithetic`."""
-        return self.skewed.antithetic(rng, x)
-
-    def report_in(self, figures: Figures) -> Figures:
-        """Return figures with the share of the t."""
-        return structs.replace(figures, student_share=self.share)
+        return replace(self, share=min(losses, key=losses.__getitem__, default=SHARES[1]))
 
     def log_density(self, flat: Float64) -> Float64:
         """Return log q of flat z, (n, d) ↦ (n,), with its constant."""
@@ -323,79 +320,10 @@ class Proposals(Sampled):
     position: Float64
 
 
-AnyProposal = SkewedProposal | ScaleMixture
-#: How well proposals fit a posterior: their mean and covariance, or None without any; k̂ of the
-#: importance ratios of a pilot sample, infinite without any; and the finding in words.
-Fit = tuple[Mode | None, float, str]
-
-
-def assess_proposals(
-    target: Target, seed: int, progress: Reporter
-) -> tuple[AnyProposal | None, float, str]:
-    """Assess proposals for a posterior by a pilot sample.
-
-    Returns:
-        the proposals, around the mode or those of its coordinates; and the others of `Fit`.
-    """
-    latent, size = inspect_model(target).latent, target.dimension
-    if latent != (WEIGHTS,) and size > _MAX_SEARCHED:
-        reason = f"the mode of {size:,} values says little about them, and nuts needs none"
-        return None, np.inf, reason
-    proposal: AnyProposal | None = target.coordinates.propose(target, seed, progress)
-    if proposal is None:
-        if len(modes_of(target)) > 1:
-            return None, np.inf, f"there are {len(modes_of(target))} modes"
-        if not mode_of(target).converged:
-            reason = "the search for the mode did not converge, and nuts needs none"
-            return None, np.inf, reason
-        proposal = _make_student(mode_of(target))
-    k_hat = _measure_k_hat(proposal, _draw_pilot(target, proposal, seed, progress))
-    return proposal, k_hat, f"Pareto k̂ {k_hat:.2f} of proposals {proposal.around}"
-
-
-def _measure_k_hat(proposal: AnyProposal, drawn: Proposals) -> float:
+def measure_k_hat(drawn: Proposals, *, fitted: bool) -> float:
     """Return k̂ of the importance weights of draws; 0 if those of a fitted one are nearly equal."""
-    equal = proposal.is_fitted and _nearly_equal(drawn.log_weight)
+    equal = fitted and _nearly_equal(drawn.log_weight)
     return 0.0 if equal else smooth_log_weights(drawn.log_weight)[1]
-
-
-def _make_student(mode: Mode) -> SkewedProposal:
-    """Return a Student t around the mode; in many dimensions a Gaussian with a few draws of it.
-
-    There the radius of a Gaussian is nearly the same in all draws, and that of a Student t is not.
-    """
-    share = 1.0 if len(mode.position) <= _AXES else _SHARES[1]
-    return SkewedProposal(mode, Skewed(), _PILOT_DEGREES, share)
-
-
-def _draw_pilot(target: Target, proposal: AnyProposal, seed: int, progress: Reporter) -> Proposals:
-    """Return a pilot sample of a proposal."""
-    progress(0, 1, "pilot sample")
-    # A separate seed: the pilot's draws are not among those of the sampler that it chooses.
-    return draw_proposals(target, proposal, (1, proposal.pilot_draws), seed + _PILOT_SEED)
-
-
-def make_pilot_proposal(
-    target: Target, degrees_of_freedom: float, seed: int, progress: Reporter
-) -> AnyProposal:
-    """Return a proposal around the mode with half of the draws from each component.
-
-    It is that of the coordinates of the target, such as a mixture over scales, if they have one.
-
-    Raises:
-        DataError: if there is no mode, or there are several.
-    """
-    proposal: AnyProposal | None = target.coordinates.propose(target, seed, progress)
-    if proposal is not None:
-        return proposal
-    mode = require_mode(target)
-    if len(modes_of(target)) > 1:
-        message = (
-            f"there are {len(modes_of(target))} modes, and proposals around one miss the others: "
-            "use the samplers nuts or rwm, whose chains start at all of them"
-        )
-        raise DataError(message, parameter="sampler", code="not-supported")
-    return SkewedProposal(mode, fit_skewed(target, mode), degrees_of_freedom, 0.5)
 
 
 def fit_moments(
@@ -419,10 +347,10 @@ def fit_moments(
         the proposal, with half of the draws from each component; k̂ of the importance ratios of the
         last round, 0 if they are nearly equal; and the share of its draws that are effective.
     """
-    student = SkewedProposal(mode, Skewed(), _PILOT_DEGREES, 1.0, is_fitted=True)
+    student = SkewedProposal(mode, Skewed(), PILOT_DEGREES, 1.0)
     students = list[SkewedProposal]()
     flat, log_p, log_q = np.empty((0, len(mode.position))), np.empty(0), np.empty(0)
-    count, k_hat, effective = max(student.pilot_draws, _PER_VALUE * len(mode.position)), np.inf, 0.0
+    count, k_hat, effective = max(PILOT_DRAWS, _PER_VALUE * len(mode.position)), np.inf, 0.0
     for number in range(_MAX_ROUNDS):
         progress(number, _MAX_ROUNDS, "fitting proposals")
         if number:
@@ -430,7 +358,7 @@ def fit_moments(
             mean = weight @ flat
             covariance = (flat - mean).T @ ((flat - mean) * weight[:, None])
             student = replace(student, mode=mode._replace(position=mean, covariance=covariance))
-        drawn = draw_proposals(target, student, (1, count), seed + _PILOT_SEED, stream=number)
+        drawn = draw_proposals(target, student, (1, count), seed + PILOT_SEED, stream=number)
         factor = np.linalg.cholesky(student.mode.covariance)
         new = student.mode.position + drawn.position[0] @ factor.T
         students.append(student)
@@ -438,8 +366,8 @@ def fit_moments(
         log_q = np.logaddexp(log_q, student.log_density(flat))
         log_q = np.append(log_q, np.logaddexp.reduce([s.log_density(new) for s in students]))
         flat, log_p = np.concatenate([flat, new]), np.append(log_p, drawn.log_density[0])
-        effective = _effective_share(drawn.log_weight[0])
-        k_hat = _measure_k_hat(student, drawn)
+        effective = effective_share(drawn.log_weight[0])
+        k_hat = measure_k_hat(drawn, fitted=True)
         if number + 1 >= _MIN_ROUNDS and effective >= _ENOUGH and k_hat <= GOOD_PARETO_K:
             break
     return replace(student, share=0.5), k_hat, effective
@@ -455,12 +383,12 @@ def fit_components(
     """
     if target.dimension > _MAX_FITTED:
         return mixture
-    count = max(mixture.pilot_draws, _PER_VALUE * target.dimension)
+    count = max(MIXTURE_DRAWS, _PER_VALUE * target.dimension)
     best, share_of_best = mixture, 0.0
     for number in range(_MAX_ROUNDS):
         progress(number, _MAX_ROUNDS, "fitting proposals")
-        drawn = draw_proposals(target, mixture, (1, count), seed + _PILOT_SEED, stream=number)
-        share = _effective_share(drawn.log_weight[0])
+        drawn = draw_proposals(target, mixture, (1, count), seed + PILOT_SEED, stream=number)
+        share = effective_share(drawn.log_weight[0])
         if share > share_of_best:
             best, share_of_best = mixture, share
         enough = number + 1 >= _MIN_ROUNDS and share >= _ENOUGH
@@ -484,80 +412,10 @@ def can_be_fitted(target: Target) -> bool:
     return target.is_log_linear and target.dimension <= _MAX_FITTED
 
 
-def _refit_proposals(
-    target: Target, seed: int, progress: Reporter
-) -> tuple[SkewedProposal, float] | None:
-    """Return proposals fitted to a posterior for which those around its mode are poor.
-
-    They are poor if fewer than half of a pilot sample are effective: 0.6 to 0.9 are with 14 weights
-    and a log-concave likelihood, and 0.03 to 0.7 with `risk`.
-
-    Returns:
-        the proposal and the share of its draws that are effective (see `fit_moments`); None if the
-        proposals around the mode suffice, or the fitted ones are no better.
-
-    Raises:
-        DataError: if there is no mode.
-    """
-    mode = require_mode(target)
-    if not can_be_fitted(target) or set(target.start) != {WEIGHTS}:
-        return None
-    pilot = _draw_pilot(target, _make_student(mode), seed, progress)
-    around_mode = _effective_share(pilot.log_weight[0])
-    if around_mode >= _POOR:
-        return None
-    proposal, pareto_k, effective = fit_moments(target, mode, seed, progress)
-    is_better = effective > around_mode and pareto_k <= POOR_PARETO_K
-    return (proposal, effective) if is_better else None
-
-
-def find_moments(target: Target, seed: int, progress: Reporter) -> Mode:
-    """Return the mode and the Laplace covariance, or moments that describe the posterior better.
-
-    Raises:
-        DataError: if there is no mode.
-    """
-    # The mode of a Student t with many values is far from most of its draws.
-    proposal: AnyProposal | None = target.coordinates.propose(target, seed, progress)
-    if proposal is not None:
-        return proposal.mode
-    refitted = _refit_proposals(target, seed, progress)
-    return require_mode(target) if refitted is None else refitted[0].mode
-
-
-def _has_gaussian_prior(target: Target) -> bool:
-    """Return whether it is a posterior of weights alone with a Gaussian prior."""
-    only_weights = inspect_model(target).latent == (WEIGHTS,)
-    return only_weights and target.has_lists and target.prior.is_gaussian
-
-
-def draw_starts(target: Target, chains: int, seed: int, progress: Reporter) -> tuple[Sites, Fit]:
-    """Return z of a start for each chain, and the moments around which they are.
-
-    These are the mode and its Laplace covariance, or fitted ones (see `find_moments`). If there
-    is no mode, or its covariance is not a good metric, the result has no moments. Then, and where
-    a program has so many values that no other modes are searched, see `scatter_starts`.
-    """
-    if _has_gaussian_prior(target):
-        mode = mode_of(target)
-        fit: Fit = (None, np.inf, "there is no mode")
-        if mode.converged:
-            moments = find_moments(target, seed, progress)
-            # A posterior whose moments are fitted is far from a Gaussian: the step is tuned.
-            fit = moments, 0.0 if moments is mode else np.inf, ""
-    else:
-        proposal, pareto_k, reason = assess_proposals(target, seed, progress)
-        fits = proposal is not None and pareto_k <= POOR_PARETO_K
-        fit = proposal.mode if proposal is not None and fits else None, pareto_k, reason
-    if fit[0] is not None and (target.has_lists or may_have_several(target)):
-        return disperse_starts(target, fit[0], chains, seed), fit
-    return unflatten(scatter_starts(target, chains, seed), target.start), fit
-
-
-def _effective_share(log_weight: Float64) -> float:
+def effective_share(log_weight: Float64) -> float:
     """Return the share of weighted draws that are effective, (n,) ↦ ().
 
-    >>> _effective_share(np.log([3.0, 1.0]))
+    >>> effective_share(np.log([3.0, 1.0]))
     0.8
     """
     weight = len(log_weight) * _temper(log_weight, 0)
@@ -583,7 +441,7 @@ def _temper(log_weight: Float64, effective: float) -> Float64:
     return weights(low)
 
 
-def measure_mixture(proposal: AnyProposal, pilot: Proposals) -> float:
+def measure_mixture(proposal: Proposal, pilot: Proposals) -> float:
     """Return the share of the draws that is effective with the tuned share of the t; or NaN.
 
     It is estimated by importance weights, and may be slightly above 1.
@@ -595,7 +453,7 @@ def measure_mixture(proposal: AnyProposal, pilot: Proposals) -> float:
     return float(np.exp(2 * np.logaddexp.reduce(log_ratio) - min(losses.values())) / count)
 
 
-def _measure_losses(proposal: AnyProposal, pilot: Proposals) -> dict[float, float]:
+def _measure_losses(proposal: Proposal, pilot: Proposals) -> dict[float, float]:
     """Return log Σ p²/q of the draws of a pilot sample for each share of the t.
 
     It grows with the variance of the importance weights. Empty if the sample is too small.
@@ -608,19 +466,19 @@ def _measure_losses(proposal: AnyProposal, pilot: Proposals) -> dict[float, floa
     log_q = log_mixture(*parts, proposal.share)
     return {
         share: float(np.logaddexp.reduce(2 * log_p - log_mixture(*parts, share) - log_q))
-        for share in _SHARES
+        for share in SHARES
     }
 
 
 def draw_proposals(
     target: Target,
-    proposal: AnyProposal,
+    proposal: Proposal,
     shape: tuple[int, int],
     seed: int,
     *,
     stream: int = 0,
     first: Float64 | None = None,
-    antithetic: bool = False,
+    antithetic: Skewed | None = None,
 ) -> Proposals:
     """Draw proposals and evaluate all of them together.
 
@@ -633,16 +491,15 @@ def draw_proposals(
         seed: of the draws.
         stream: number of the random stream; one seed has many.
         first: (C, d) the first draw of each chain; None draws it too.
-        antithetic: whether every second draw is the antithetic partner of the one before it; those
-            of a mixture over scales have none.
+        antithetic: where every second draw is the antithetic partner of the one before it, the
+            part of the proposal that they are drawn from.
     """
     rng = np.random.default_rng([seed, 4, stream])
     position = proposal.draw(rng, shape[0] * shape[1]).reshape(*shape, -1)
     if first is not None:
         position[:, 0] = first
-    partners = proposal.partners(rng, position[:, ::2]) if antithetic else None
-    if partners is not None:
-        position[:, 1::2] = partners
+    if antithetic is not None:
+        position[:, 1::2] = antithetic.antithetic(rng, position[:, ::2])
     x = position.reshape(-1, position.shape[-1])
     parts = proposal.log_components(x)
     log_q = log_mixture(*parts, proposal.share).reshape(shape)
@@ -656,6 +513,6 @@ def draw_proposals(
         log_density=log_p,
         log_weight=log_p - log_q,
         log_likelihood=log_likelihood,
-        log_weight_skewed=None if partners is None else log_p - parts[0].reshape(shape),
+        log_weight_skewed=None if antithetic is None else log_p - parts[0].reshape(shape),
         position=position,
     )

@@ -19,8 +19,9 @@ from bpa_ppl.densities.mode import disperse_starts, require_mode
 from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
 from bpa_ppl.diagnostics.check.advice import BEST_STEP
 from bpa_ppl.samplers.chains import Chains, run_chains
-from bpa_ppl.samplers.proposals import find_moments
+from bpa_ppl.samplers.common_scale import Scaled
 from bpa_ppl.samplers.sampler import Sampler
+from bpa_ppl.samplers.starting import find_moments
 
 
 def random_walk(
@@ -113,7 +114,7 @@ class RandomWalkMetropolis(Sampler, frozen=True):
         moments = find_moments(target, seed, progress)
         start = disperse_starts(target, moments, self.chains, seed)
         steps = max(int(np.ceil(_STEPS_PER_VALUE * target.dimension)), _MIN_STEPS)
-        thinning = self.thinning or steps * target.coordinates.steps
+        thinning = self.thinning or steps * (2 if isinstance(target.coordinates, Scaled) else 1)
         walk = msgspec.structs.replace(self, thinning=thinning)
         sampled = run_chains(walk, target, moments.covariance, start, seed, progress)
         figures = msgspec.structs.replace(mode.figures, step_setting="scale")

@@ -8,7 +8,6 @@ are fitted to draws (Cappé, Douc, Guillin, Marin & Robert 2008).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from msgspec import structs
@@ -25,7 +24,7 @@ _LEAST_SHARE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class ScaleMixture:
-    """A mixture of Student t (n components of d values), with the interface of `SkewedProposal`.
+    """A mixture of Student t (n components of d values), a `Proposal`.
 
     Attributes:
         mode: its `position` and `covariance` are mean and covariance of the mixture of Gaussians;
@@ -46,26 +45,15 @@ class ScaleMixture:
     log_evidence: float
     share: float = 1.0
 
-    around: ClassVar[str] = "for scales of the prior"
-    is_fitted: ClassVar[bool] = True
-    pilot_draws: ClassVar[int] = 4000  # the scale has heavy tails
-    thinning: ClassVar[int] = 8  # because the tails of weights are heavy
+    def report(self, target: Target) -> tuple[Float64 | None, Figures]:
+        """Return the centre, if it is a mode, and figures with the evidence.
 
-    def find_mode(self, target: Target) -> Mode:
-        """Return the centre; the mode of the weights alone replaces it in their posterior."""
-        return self.mode
-
-    def tuned(self, pilot: object) -> ScaleMixture:
-        """Return the same mixture: it has no share to tune."""
-        return self
-
-    def partners(self, rng: np.random.Generator, x: Float64) -> Float64 | None:
-        """Return None: draws have no antithetic partners."""
-        return None
-
-    def report_in(self, figures: Figures) -> Figures:
-        """Return figures with the share of the t and the evidence."""
-        return structs.replace(figures, student_share=self.share, log_evidence=self.log_evidence)
+        The mode of the weights alone replaces it in their posterior.
+        """
+        figures = structs.replace(
+            self.mode.figures, student_share=self.share, log_evidence=self.log_evidence
+        )
+        return self.mode.position if self.mode.converged else None, figures
 
     def draw(self, rng: np.random.Generator, count: int) -> Float64:
         """Return draws, (count, d), in standard deviations of the mixture."""

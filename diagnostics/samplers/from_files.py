@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.diagnostics.pages.provenance import in_words
 from bpa_ppl.diagnostics.samplers.calibration import (
@@ -135,7 +136,7 @@ def compare_on_lists(
     options |= {"samplers": samplers, "settings": settings, "reference": reference, "seed": seed}
     options["others"] = {name: [*map(read_weight_draws, of)] for name, of in (others or {}).items()}
     comparison = compare_samplers(target, test=lists if test is None else test, **options)
-    metric = None if target.adaptation is None else target.adaptation.observed.record().gain
+    metric = require_adaptation(target).observed.record().gain
     by_default = "none" if metric is None else f"{metric}, the default"
     chosen = adapting.get("likelihood")
     made = {

@@ -21,7 +21,7 @@ from bpa_ppl._runtime.progress import no_report
 from bpa_ppl.densities.mode import modes_of
 from bpa_ppl.densities.model_target import make_model_target, require_simulated
 from bpa_ppl.densities.target import inspect_model
-from bpa_ppl.samplers.proposals import draw_starts
+from bpa_ppl.samplers.starting import draw_starts
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))

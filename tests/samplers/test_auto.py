@@ -32,8 +32,8 @@ from bpa_ppl.posterior.record import Finding
 from bpa_ppl.samplers import auto, chains
 from bpa_ppl.samplers.auto import Auto
 from bpa_ppl.samplers.nuts import Nuts
-from bpa_ppl.samplers.proposals import find_moments
 from bpa_ppl.samplers.sampler import SAMPLERS
+from bpa_ppl.samplers.starting import find_moments
 
 
 def _observe_without_effect(lists: Lists, weights: Any) -> None:

@@ -16,6 +16,7 @@ from bpa_ppl._runtime.progress import no_report
 from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.samplers import rwm
+from bpa_ppl.samplers.common_scale import Scaled
 from bpa_ppl.samplers.rwm import random_walk
 
 WALKS = 5_000
@@ -51,12 +52,13 @@ def test_a_proposal_without_a_density_is_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "steps", "thinning"), [(2, 1, 10), (14, 1, 21), (14, 2, 42), (40, 1, 60)]
+    ("values", "scaled", "thinning"),
+    [(2, False, 10), (14, False, 21), (14, True, 42), (40, False, 60)],
 )
 def test_the_steps_of_a_draw_grow_with_the_number_of_values(
-    values: int, steps: int, thinning: int, monkeypatch: pytest.MonkeyPatch
+    values: int, scaled: bool, thinning: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.5 for each value, at least 10; the coordinates may need several times as many."""
+    """1.5 for each value, at least 10; with a common scale twice as many."""
     found: Any = SimpleNamespace(figures=Figures(), position=None, covariance=None)
     for name in ("require_mode", "find_moments", "disperse_starts"):
         monkeypatch.setattr(rwm, name, lambda *arguments: found)
@@ -67,7 +69,8 @@ def test_the_steps_of_a_draw_grow_with_the_number_of_values(
         return Sampled({"weights": np.zeros((1, 2, 3))})
 
     monkeypatch.setattr(rwm, "run_chains", record)
-    target: Any = SimpleNamespace(dimension=values, coordinates=SimpleNamespace(steps=steps))
+    target: Any = SimpleNamespace(dimension=values, coordinates=None)
+    target.coordinates = Scaled(original=target) if scaled else None
     for chosen, expected in ((None, thinning), (3, 3)):
         sampled = rwm.RandomWalkMetropolis(thinning=chosen).sample(target, 0, no_report)
         assert sampled.statistics["n_steps"].tolist() == [[expected, expected]]

@@ -483,7 +483,7 @@ class _Refits:
                 target = log_density(chosen, start, **options)
                 chosen_target = choose_coordinates(target)
                 z = unflatten(require_mode(chosen_target).position, chosen_target.start)
-                mode = chosen_target.coordinates.restore_sites(z)[WEIGHTS]
+                mode = chosen_target.restore_sites(z)[WEIGHTS]
                 pairs = zip(target.match.names, target.match.full(mode).tolist(), strict=True)
                 # These lists may not separate all features.
                 weights = dict.fromkeys(judged.lists.feature_names, 0.0) | dict(pairs)
