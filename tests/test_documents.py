@@ -19,7 +19,6 @@ from support.registries import REGISTRIES
 
 import bpa_ppl
 from bpa_ppl import UsageError
-from bpa_ppl.diagnostics.check.advice import ADVICE
 from bpa_ppl.extending import StartingWeights
 
 DOCS = ROOT / "docs"
@@ -76,7 +75,7 @@ def test_links_to_notebooks_lead_to_their_pages_on_the_site() -> None:
 @pytest.mark.needs_extras
 def test_names_in_sentences_exist() -> None:
     """Names of the package, with the modules that they are in, and groups of entry points."""
-    groups = {registry.group for registry in (ADVICE, *REGISTRIES.values())} | {"bpa_ppl.commands"}
+    groups = {registry.group for registry in REGISTRIES.values()} | {"bpa_ppl.commands"}
     dotted, lost = re.compile(r"\bbpa(?:_ppl)?(?:\.[A-Za-z_]\w*)+"), []
     for page, span in INLINE_CODE:
         for name in set(dotted.findall(span)) - groups:

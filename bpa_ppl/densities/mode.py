@@ -1,17 +1,14 @@
-"""Where searches and chains start, and the modes of a posterior by Newton's method.
+"""Where searches and chains start, and the modes of a posterior.
 
-Chains and searches start at the medians of the prior, if the density is finite there. At a mode,
-the inverse Hessian is the covariance of Laplace's approximation. Newton's method runs in NumPy: a
-handful of steps is not worth the compilation of its loops.
+Chains and searches start at the medians of the prior, if the density is finite there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,10 +17,10 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.infer import init_to_uniform
 from scipy.optimize import minimize
-from scipy.special import softmax
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.densities.improper_priors import RADIUS
+from bpa_ppl.densities.newton import HALVINGS, MAX_ITERATIONS, Derivatives, Mode, maximise
 from bpa_ppl.densities.own_models import model_error
 from bpa_ppl.densities.target import (
     RUN_ONCE,
@@ -39,22 +36,13 @@ from bpa_ppl.densities.target import (
     without_start,
 )
 from bpa_ppl.errors import DataError, UsageError, list_names
-from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.weight_draws import WEIGHTS
 
 _NO_MODE = "use the sampler nuts, which needs no mode"
 #: A site starts at the median of this many draws of its prior.
 _START_DRAWS = 15
-#: Squared length of the last step, in posterior standard deviations, that ends the search.
-_TOLERANCE = 1e-6
-MAX_ITERATIONS = 50
-_HALVINGS = 30
-_SINGULAR = 1e-14  # of the largest eigenvalue of a Hessian
-_SIMILAR = 1e-6  # ratio of curvatures down to which units are not changed
 #: Step of central differences of gradients, relative to values above 1.
 _DIFFERENCE = 1e-4
-#: Of larger matrices the eigenvalues are computed only if one is not positive.
-_MANY = 100
 #: The mode of a program of more values is not searched: its Hessian is expensive.
 _MOST_SEARCHED = 1000
 #: Other modes of a program of at most so many values are searched from so many places.
@@ -64,11 +52,6 @@ _SEED = 0
 #: Different modes are so many posterior standard deviations apart; less probable ones by this
 #: factor, in nats, are left out.
 _APART, _NEGLIGIBLE = 3.0, 7.0
-
-#: A log density of d values at a point: its value; its gradient, (d,); its Hessian, (d, d), that is
-#: minus the second derivative; and a positive definite matrix that steps use in place of the
-#: Hessian. Without one, None, they use the absolute eigenvalues of the Hessian.
-Derivatives = tuple[float, Float64, Float64, Float64 | None]
 
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
@@ -157,174 +140,6 @@ def make_start_error(target: Target, z: Sites) -> UsageError:
     return model_error(f"the {problem} where samplers start ({start}): {remedy}", "bad-number")
 
 
-class Mode(NamedTuple):
-    """The maximum of the posterior density, and the curvature there (d unconstrained values).
-
-    Attributes:
-        position: (d,) the mode.
-        potential_energy: () −log p(z, data) there.
-        covariance: (d, d) the inverse Hessian of the potential: the Laplace covariance.
-        decrement: the squared length of the last step in posterior standard deviations.
-        iterations: Newton steps taken.
-        converged: whether `decrement` fell to the tolerance where the Hessian is positive
-            definite. On an unbounded slope, such as a funnel, steps may also become short.
-    """
-
-    position: Float64
-    potential_energy: float
-    covariance: Float64
-    decrement: float
-    iterations: int
-    converged: bool
-
-    @property
-    def log_evidence(self) -> float:
-        """The evidence, log p(A), by Laplace's approximation, log p(A, z*) + ½ log |2π Σ|.
-
-        z* is the mode of the posterior in unconstrained space and Σ the inverse of the negative
-        Hessian there (Tierney & Kadane 1986; MacKay 1992).
-
-        >>> standard_normal = Mode(np.zeros(1), np.log(2 * np.pi) / 2, np.eye(1), 0.0, 1, True)
-        >>> bool(abs(standard_normal.log_evidence) < 1e-12)
-        True
-        """
-        return laplace_evidence(-self.potential_energy, self.covariance)
-
-    @property
-    def figures(self) -> Figures:
-        """The evidence and how the search ended, for a posterior's record."""
-        return Figures(
-            log_evidence=self.log_evidence if self.converged else None,
-            newton_iterations=self.iterations,
-            newton_decrement=self.decrement,
-        )
-
-
-def maximise(
-    density: Callable[[Float64], Derivatives],
-    start: Float64,
-    *,
-    tolerance: float = _TOLERANCE,
-    iterations: int = MAX_ITERATIONS,
-    last_step: bool = True,
-) -> tuple[Mode, Float64]:
-    """Find the maximum of a log density by damped Newton steps.
-
-    The search converges from anywhere if the density is log-concave
-    (Boyd & Vandenberghe 2004, §9.5); otherwise it finds a local maximum.
-
-    Args:
-        density: returns the log density at a position, with its derivatives.
-        start: (d,) where the search begins.
-        tolerance: of the squared length of a step, in posterior standard deviations.
-        iterations: the largest number of steps.
-        last_step: whether the step that is within the tolerance is taken too.
-
-    Returns:
-        the mode, whose covariance is that where the last step began; and the Hessian there.
-
-    >>> def normal(x):
-    ...     return -float(x @ x) / 2, -x, np.eye(1), None
-    >>> mode, hessian = maximise(normal, np.array([3.0]))
-    >>> mode.position.tolist(), mode.converged, mode.iterations
-    ([0.0], True, 2)
-    """
-    position, (value, gradient, hessian, given) = start, density(start)
-    curvature, definite = hessian, False
-    decrement, iteration = np.inf, 0
-    while decrement > tolerance and iteration < iterations:
-        if given is None:
-            curvature, definite = make_positive_definite(hessian)
-        else:
-            curvature, definite = given, True
-        step = solve(curvature, gradient)
-        with np.errstate(over="ignore"):  # of extreme features
-            decrement = float(gradient @ step)
-        if decrement <= tolerance and not last_step:
-            break
-        # Halve the step until Armijo's rule holds, up to rounding.
-        slack = 1e-6 * (1 + abs(value))
-        for halvings in range(_HALVINGS):
-            scale = 0.5**halvings
-            reached = density(position + scale * step)
-            if reached[0] >= value + 1e-4 * scale * decrement - slack:
-                break
-        position, (value, gradient, hessian, given) = position + scale * step, reached
-        iteration += 1
-    converged = decrement <= tolerance and definite
-    covariance = laplace_covariance(curvature)
-    return Mode(position, -value, covariance, decrement, iteration, converged), hessian
-
-
-def make_positive_definite(matrix: Float64) -> tuple[Float64, bool]:
-    """Return a symmetric matrix with positive eigenvalues, and whether they were positive before.
-
-    This makes every step an ascent. A matrix with NaN or infinities becomes NaN, which ends the
-    search.
-
-    >>> make_positive_definite(np.array([[2.0, 0.0], [0.0, -1.0]]))[0].tolist()
-    [[2.0, 0.0], [0.0, 1.0]]
-    """
-    if not np.isfinite(matrix).all():
-        return np.full_like(matrix, np.nan), False
-    if len(matrix) > _MANY:
-        with suppress(np.linalg.LinAlgError):
-            np.linalg.cholesky(matrix)
-            return (matrix + matrix.T) / 2, True
-    # Weights of features in very different units have very different curvatures.
-    diagonal = np.abs(np.diag(matrix))
-    differ = diagonal.min() < _SIMILAR * diagonal.max()
-    unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0)) if differ else np.ones(len(matrix))
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2 / np.outer(unit, unit))
-    largest = np.abs(values).max()
-    positive = (vectors * np.maximum(np.abs(values), 1e-10 * largest)) @ vectors.T
-    return positive * np.outer(unit, unit), bool(values.min() > _SINGULAR * largest)
-
-
-def solve(matrix: Float64, right: Float64) -> Float64:
-    """Solve a system of equations; NaN where it has no unique solution."""
-    try:
-        return np.asarray(np.linalg.solve(matrix, right), np.float64)
-    except np.linalg.LinAlgError:
-        return np.full_like(right, np.nan)
-
-
-def laplace_covariance(curvature: Float64) -> Float64:
-    """Return the covariance of Laplace's approximation, the inverse of the curvature, (d, d)."""
-    covariance = solve(curvature, np.eye(len(curvature)))
-    return (covariance + covariance.T) / 2
-
-
-def laplace_evidence(value: float, covariance: Float64) -> float:
-    """Return log p(z*) + ½ log |2π Σ|, Laplace's approximation of the log integral of a density.
-
-    >>> round(laplace_evidence(0.0, np.eye(1)), 3)  # log √(2π)
-    0.919
-    """
-    return float(np.linalg.slogdet(2 * np.pi * covariance)[1] / 2 + value)
-
-
-def combine_components(
-    log_p: Float64, means: Float64, covariances: Float64
-) -> tuple[Float64, Float64, Float64]:
-    """Return the shares of the components of a mixture, its mean and its covariance.
-
-    Args:
-        log_p: (n,) the log probabilities of the components, up to a constant.
-        means: (n, d) of each.
-        covariances: (n, d, d) of each.
-
-    >>> means, covariances = np.array([[-1.0], [1.0]]), np.ones((2, 1, 1))
-    >>> share, mean, covariance = combine_components(np.zeros(2), means, covariances)
-    >>> share.tolist(), mean.tolist(), covariance.tolist()
-    ([0.5, 0.5], [0.0], [[2.0]])
-    """
-    share = np.asarray(softmax(log_p))
-    mean = share @ means
-    between = (means - mean).T * share @ (means - mean)
-    return share, mean, np.tensordot(share, covariances, 1) + between
-
-
 def is_too_large(target: Target) -> bool:
     """Return whether a program has too many values for Newton's method."""
     return not target.is_log_linear and target.dimension > _MOST_SEARCHED
@@ -371,8 +186,7 @@ def find_mode(target: Target, *, last_step: bool = True) -> Mode:
     """Find the mode from the starting point.
 
     The default model is log-concave, so that the search converges from anywhere; for other models
-    this finds a local mode. The search runs in NumPy: a handful of steps is not worth the
-    compilation of its loops. Where a program has no second derivative, BFGS searches by gradients,
+    this finds a local mode. Where a program has no second derivative, BFGS searches by gradients,
     and the Hessian at its end is that of their differences.
 
     Args:
@@ -470,7 +284,7 @@ def scatter_starts(target: Target, chains: int, seed: int) -> Float64:
         return spread_over_modes(target, near, centre)
     starts = centre + draw_places(target, chains, seed)
     for start in starts:
-        for _ in range(_HALVINGS):
+        for _ in range(HALVINGS):
             if is_usable_start(target, unflatten(start, target.start)):
                 break
             start += (centre - start) / 2

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +33,7 @@ from bpa_ppl.densities.discrete import (
     find_computed,
     find_discrete,
 )
+from bpa_ppl.densities.newton import Mode
 from bpa_ppl.densities.own_models import (
     LISTS,
     SENTENCE,
@@ -57,9 +58,6 @@ from bpa_ppl.posterior.draws import importance_weights, kish, total
 from bpa_ppl.posterior.record import Figures, Finding
 from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.weights import Match
-
-if TYPE_CHECKING:
-    from bpa_ppl.densities.mode import Mode
 
 #: The unconstrained values of the sites of a model, by name.
 Sites = dict[str, Any]

@@ -26,7 +26,8 @@ from scipy.special import logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.densities.mode import Mode, combine_components, find_mode, mode_of, require_mode
+from bpa_ppl.densities.mode import find_mode, mode_of, require_mode
+from bpa_ppl.densities.newton import Mode, combine_components
 from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, unflatten
 from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.models.log_linear import scaled_log_linear

@@ -19,10 +19,8 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.densities.mode import (
-    Mode,
-    mode_of,
-)
+from bpa_ppl.densities.mode import mode_of
+from bpa_ppl.densities.newton import Mode
 from bpa_ppl.densities.target import (
     Sampled,
     Target,

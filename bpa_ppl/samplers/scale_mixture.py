@@ -14,7 +14,7 @@ from msgspec import structs
 from scipy.special import gammaln, logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.densities.mode import Mode, combine_components
+from bpa_ppl.densities.newton import Mode, combine_components
 from bpa_ppl.densities.target import Target
 from bpa_ppl.posterior.record import Figures
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.mode import (
-    Mode,
     disperse_starts,
     may_have_several,
     mode_of,
@@ -14,6 +13,7 @@ from bpa_ppl.densities.mode import (
     require_mode,
     scatter_starts,
 )
+from bpa_ppl.densities.newton import Mode
 from bpa_ppl.densities.target import Sites, Target, inspect_model, unflatten
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.statistics import POOR_PARETO_K

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bpa_ppl.components import Registry, read_name
-from bpa_ppl.errors import BpaError
+from bpa_ppl.components import read_name
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import bfmi
 
@@ -261,17 +259,12 @@ class IsotropicAdvice(WalkAdvice):
 
 
 #: The advice of samplers that have their own, by the name of the sampler.
-ADVICE: Registry[Any] = Registry(
-    "advice",
-    "bpa_ppl.advice",
-    Advice,
-    {
-        "imh": "bpa_ppl.diagnostics.check.advice:IndependenceAdvice",
-        "nuts": "bpa_ppl.diagnostics.check.advice:HamiltonianAdvice",
-        "rwm": "bpa_ppl.diagnostics.check.advice:WalkAdvice",
-        "rwm-isotropic": "bpa_ppl.diagnostics.check.advice:IsotropicAdvice",
-    },
-)
+ADVICE: dict[str, type[Advice]] = {
+    "imh": IndependenceAdvice,
+    "nuts": HamiltonianAdvice,
+    "rwm": WalkAdvice,
+    "rwm-isotropic": IsotropicAdvice,
+}
 
 
 def find_advice(draws: Draws) -> Advice:
@@ -284,11 +277,10 @@ def find_advice(draws: Draws) -> Advice:
     >>> type(find_advice(name_array([[[0.0]]], ("LM0",)))).__name__
     'Advice'
     """
-    kind: type[Advice] = HamiltonianAdvice if "diverging" in draws.statistics else Advice
+    kind = HamiltonianAdvice if "diverging" in draws.statistics else Advice
     sampler = draws.record.sampler
     if sampler.name is not None and sampler.settings is not None:
-        with suppress(BpaError):  # it has none, or its package cannot be loaded
-            kind = ADVICE[read_name(sampler.name)]
+        kind = ADVICE.get(read_name(sampler.name), kind)
     return kind(draws)
 
 

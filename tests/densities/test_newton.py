@@ -22,19 +22,18 @@ from support.targets import integrated
 import bpa_ppl as bpa
 from bpa_ppl import log_density
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.densities.mode import (
+from bpa_ppl.densities.mode import find_mode, require_mode
+from bpa_ppl.densities.model_target import make_model_target
+from bpa_ppl.densities.newton import (
     MAX_ITERATIONS,
     Derivatives,
     combine_components,
-    find_mode,
     laplace_covariance,
     laplace_evidence,
     make_positive_definite,
     maximise,
-    require_mode,
     solve,
 )
-from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.posterior.weight_draws import name_weights

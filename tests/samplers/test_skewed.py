@@ -14,7 +14,8 @@ from support.moment_checks import assert_moments
 from support.targets import TARGETS
 
 from bpa_ppl._runtime.progress import no_report
-from bpa_ppl.densities.mode import Mode, mode_of
+from bpa_ppl.densities.mode import mode_of
+from bpa_ppl.densities.newton import Mode
 from bpa_ppl.samplers.imh import IndependenceMetropolis, accept, accept_pairs
 from bpa_ppl.samplers.proposals import (
     ANTITHETIC_CORRELATION,

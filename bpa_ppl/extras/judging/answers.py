@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import softmax
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.densities.mode import (
+from bpa_ppl.densities.newton import (
     Derivatives,
     combine_components,
     laplace_covariance,

@@ -289,21 +289,10 @@ class Patience(Advice):
         return "wait longer"
 
 
-PATIENCE = f"from {__name__} import Patience"
-
-
-@pytest.mark.parametrize("offered", ["in the process", "by a package"])
 def test_a_sampler_brings_its_advice_and_its_sound_acceptance(
-    offered: str,
-    install_package: Callable[[str, str, str], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ADVICE, "registered", {})
-    if offered == "in the process":
-        ADVICE.register("patient", Patience)
-    else:
-        install_package("hospital", PATIENCE, "[bpa_ppl.advice]\npatient = hospital:Patience\n")
-        monkeypatch.setattr(ADVICE, "_points", None)
+    monkeypatch.setitem(ADVICE, "patient", Patience)
     sampler = SamplerRecord(name="patient", settings={"draws": 7})
     rates = {"acceptance_rate": np.full((CHAINS, 40), 0.9)}
     own = with_parts(FEW, statistics=rates, record=Record(sampler=sampler))
