@@ -85,6 +85,8 @@ def run_numpyro(module: str, name: str, calls: int = 2) -> dict[str, Any]:
             # ArviZ cannot compute log likelihoods if discrete sites are summed out.
             data = arviz.from_numpyro(mcmc, log_likelihood=not program.is_discrete)
         except Exception as error:  # whatever NumPyro raises
+            if seed:  # another start of the chains than that of the first call
+                break
             return {"refused": str(error), "cpu": [process_time() - start]}
         result["cpu"].append(process_time() - start)
         result["ess"].append(count_draws(data["posterior"]))
@@ -175,7 +177,7 @@ def describe_errors(moments: Moments, reference: Moments | None) -> tuple[str, s
 
 def describe_speed(result: dict[str, Any], call: int) -> str:
     """Return the effective draws per CPU second of a call."""
-    if "passes" not in result:
+    if call >= len(result.get("ess", ())):
         return "–"
     return f"{result['ess'][call] / result['cpu'][call]:.0f}"
 

@@ -54,7 +54,8 @@ LIKELIHOODS = ("oracle, as published", "margin, γ = 2, the default", "risk, κ 
 CURVES = ("unadapted", "published", "default", "mert (BLEU)", "mert+ (BLEU, 100-best)")
 CURVES = (*CURVES, "mira (BLEU)", "pro (BLEU)")
 GALLERY = ("linear", "logistic", "counts", "Gaussian process", "mixture, ordered", "mask", "factor")
-GALLERY = (*GALLERY, "simplex", "schools", "autoregression", "Cauchy", "500 groups")
+GALLERY += ("simplex", "Dirichlet-multinomial", "copula", "censored", "schools", "autoregression")
+GALLERY += ("Cauchy", "500 groups")
 PANELS = {
     "results": [
         Panel("WMT 2023, all metrics", GAINS, HEADROOM, file="judged-lists"),
