@@ -258,12 +258,12 @@ class StartingWeights:
         name, _, written = weights.partition(":") if isinstance(weights, str) else ("", "", "")
         if name not in (NONE, EQUAL):
             return cls(weights)
-        title, known = f"the weights {name}", [field.name for field in fields(cls)][1:]
+        title, names = f"the weights {name}", [field.name for field in fields(cls)][1:]
         settings = read_settings(written, title)
         for setting in settings:
-            if setting not in known:
+            if setting not in names:
                 owner = f"the start {name}"
-                raise unknown_name("setting", setting, known, setting, owner=owner)
+                raise unknown_name("setting", setting, names, setting, owner=owner)
         return cls(None if name == NONE else name, **settings)
 
     @property
@@ -285,11 +285,11 @@ def split_arguments(arguments: Mapping[str, Any]) -> tuple[AnyStart, dict[str, A
     False
     """
     names = [field.name for field in fields(StartingWeights)]
-    given = {name: arguments[name] for name in names if name in arguments}
-    others = {name: value for name, value in arguments.items() if name not in given}
-    if given.keys() <= {"weights"}:
-        return given.get("weights"), others
-    return replace(StartingWeights.of(given.pop("weights", None)), **given), others
+    of_weights = {name: arguments[name] for name in names if name in arguments}
+    others = {name: value for name, value in arguments.items() if name not in of_weights}
+    if of_weights.keys() <= {"weights"}:
+        return of_weights.get("weights"), others
+    return replace(StartingWeights.of(of_weights.pop("weights", None)), **of_weights), others
 
 
 class Match(NamedTuple):
@@ -598,8 +598,8 @@ def _find_features(lists: NBest, selected: Iterable[str], parameter: str) -> set
     """
     chosen = dict.fromkeys(selected)
     labels = {name: find_label(name) for name in lists.feature_names}
-    known = labels.keys() | set(labels.values())
-    if unknown := [name for name in chosen if name not in known]:
+    names = labels.keys() | set(labels.values())
+    if unknown := [name for name in chosen if name not in names]:
         message = f"no feature {unknown[0]}: choose from {list_names(lists.feature_names)}"
         raise DataError(message, lists.origin, parameter=parameter, code="missing-feature")
     return {name for name, label in labels.items() if name in chosen or label in chosen}

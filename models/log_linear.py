@@ -106,11 +106,11 @@ def hierarchical(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     scale = numpyro.sample("scale", of_scale)
     offset = numpyro.sample("offset", dist.Normal().expand(shape).to_event(2))
     new = numpyro.sample("offset_of_new", dist.Normal().expand(shape[1:]).to_event(1))
-    own = numpyro.deterministic("own", shared[None] + scale * unit[None] * offset)
+    by_domain = numpyro.deterministic("own", shared[None] + scale * unit[None] * offset)
     numpyro.deterministic("weights", shared + scale * unit * new)
     likelihood = likelihood.sample_parameters()
     with numpyro.plate("sentence", len(lists.oracle)):
-        likelihood.observe(lists, own)
+        likelihood.observe(lists, by_domain)
 
 
 #: The names of the dimensions of its sites.

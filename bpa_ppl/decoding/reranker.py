@@ -253,12 +253,12 @@ class Reranker:
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
         self._require_pairs([len(texts)], ["of texts"])
-        table, own = _to_table(features, len(texts), names), self._find_domain(domain)
+        table, of_domain = _to_table(features, len(texts), names), self._find_domain(domain)
         if not (self.recipe.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
             self._monitor.add_one(names, table)
-            position, p, _ = self._decider(names, own).decide(table, strings)
+            position, p, _ = self._decider(names, of_domain).decide(table, strings)
         else:
             lists = from_lists(
                 [texts],
@@ -268,7 +268,7 @@ class Reranker:
                 extras={name: [values] for name, values in columns.items()},
             )
             (lists,) = self._prepare(lists)
-            choice, _, p, _ = self._decider(lists.feature_names, own).choose(lists)
+            choice, _, p, _ = self._decider(lists.feature_names, of_domain).choose(lists)
             position = int(choice[0])
         probability = float(p[position])
         sure = None if self.ask_below is None else probability >= self.ask_below
@@ -367,11 +367,11 @@ class Reranker:
             ("features", features, self.required_features, self.feature_names),
             ("columns", columns, needed, needed),
         ):
-            given, known = set(names), set(used)
-            if missing := [name for name in required if name not in given]:
+            received, expected = set(names), set(used)
+            if missing := [name for name in required if name not in received]:
                 message = f"no {', '.join(missing)}, which the posterior needs"
                 raise DataError(message, parameter=kind, code="missing-feature")
-            if unknown := [name for name in names if name not in known]:
+            if unknown := [name for name in names if name not in expected]:
                 listed = f"its {kind} are {', '.join(used) or 'none'}"
                 problem = f"the posterior does not use {list_names(map(str, unknown))}: {listed}"
                 raise DataError(problem, parameter=kind, code="unknown-name")
@@ -391,13 +391,13 @@ class Reranker:
 
     def _find_domain(self, domain: Any) -> str | None:
         """Return a domain with weights of its own; None, with a warning, for a new one."""
-        name, known = str(domain), self.draws.domains
-        if not known or name in known:
-            return name if known else None
+        name, domains = str(domain), self.draws.domains
+        if not domains or name in domains:
+            return name if domains else None
         if name not in self._new_domains:
             self._new_domains.add(name)
             new = "no domain is named" if domain is None else f"the domain {quote(domain)} is new"
-            warn_user(f"{new}: its weights are drawn around those of {list_names(known)}")
+            warn_user(f"{new}: its weights are drawn around those of {list_names(domains)}")
         return None
 
     def _deciders(self, lists: NBest) -> list[tuple[Decider, Int64]]:
@@ -543,11 +543,11 @@ class _WeightedSum:
                 means, slopes = self._expected
                 others = np.where(gaps, 0.0, values - means) @ weights
                 values = np.where(gaps, means + slopes * others, values)
-        odd = [names[k] for k in np.flatnonzero(~np.isfinite(values)) if complete]
-        if odd or not complete:
+        bad = [names[k] for k in np.flatnonzero(~np.isfinite(values)) if complete]
+        if bad or not complete:
             message = (
                 f"scores must be {format_count(len(names), 'finite number')}, of "
-                f"{', '.join(names)}, not {quote(scores)}{': correct ' * complete}{', '.join(odd)}"
+                f"{', '.join(names)}, not {quote(scores)}{': correct ' * complete}{', '.join(bad)}"
             )
             raise DataError(message, parameter="scores", code="bad-number")
         return float(values @ weights + self._constant)
@@ -598,8 +598,8 @@ def with_defaults(draws: WeightDraws, defaults: Mapping[str, float] | None) -> W
         UsageError: if they are not given by name.
     """
     weights = Weights({} if defaults is None else defaults, "the defaults")
-    known = {*draws.features, *draws.fixed}
-    clashes = [name for name in weights if name in known]
+    names = {*draws.features, *draws.fixed}
+    clashes = [name for name in weights if name in names]
     if clashes:
         raise DataError(
             f"the posterior has weights of {', '.join(clashes)}: leave out their default weights",

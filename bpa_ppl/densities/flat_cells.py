@@ -66,7 +66,7 @@ def find_flat_cells(target: Target) -> tuple[dict[str, Cells], set[str]]:
         of_scans.update(program.of_scans)
         return program.masks
 
-    found = {
+    constant = {
         name: Cells(np.zeros(np.shape(z)[:-1], bool), np.asarray(z))
         for name, z in target.start.items()
         if not np.size(z)
@@ -83,10 +83,10 @@ def find_flat_cells(target: Target) -> tuple[dict[str, Cells], set[str]]:
                 "not-supported",
             )
         if not drawn.all():
-            found[name] = Cells(drawn, np.asarray(target.start[name]))
+            constant[name] = Cells(drawn, np.asarray(target.start[name]))
         if (drawn & ~masked).any():
             used.add(name)
-    return found, used
+    return constant, used
 
 
 def _find_used(target: Target, site: str, masked: np.ndarray) -> np.ndarray:

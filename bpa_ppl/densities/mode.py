@@ -121,8 +121,8 @@ def make_start_error(target: Target, z: Sites) -> UsageError:
     """Return the error of a model whose density cannot be sampled from a value of z."""
     values = {name: constrain(target, z)[name] for name in inspect_model(target).latent}
     densities, slopes, values = jax.device_get((*_site_densities(target, z), values))
-    odd = [name for name, density in densities.items() if not np.isfinite(density)]
-    zero = [name for name in odd if densities[name] == -np.inf]
+    infinite = [name for name, density in densities.items() if not np.isfinite(density)]
+    zero = [name for name in infinite if densities[name] == -np.inf]
     steep = [
         f"{n} by {by}" for n, of in slopes.items() for by, x in of.items() if not np.isfinite(x)
     ]
@@ -130,8 +130,8 @@ def make_start_error(target: Target, z: Sites) -> UsageError:
         problem = f"density of the site {zero[0]} of the model is 0"
         remedy = "bound sites by distributions such as TruncatedNormal"
         remedy += ", or change canonical weights" if target.has_lists else ""
-    elif odd:
-        problem = f"log density of the site {odd[0]} of the model is not a number"
+    elif infinite:
+        problem = f"log density of the site {infinite[0]} of the model is not a number"
         remedy = "logarithms, roots and scales need positive values, such as those of jnp.exp"
     else:
         problem = f"gradient of the site {' '.join(steep[:1])} of the model is not finite"
@@ -309,9 +309,9 @@ def _find_others(target: Target, first: Mode) -> list[Mode]:
     places = draw_places(target, _SEARCHES - len(starts), _SEED)
     starts += [unflatten(place, target.start) for place in places]
     searched = [find_mode(replace(target, start=z)) for z in starts if is_usable_start(target, z)]
-    found = [mode for mode in (first, *searched) if mode.converged]
+    converged = [mode for mode in (first, *searched) if mode.converged]
     result: list[Mode] = []
-    for mode in sorted(found, key=lambda mode: -mode.log_evidence):
+    for mode in sorted(converged, key=lambda mode: -mode.log_evidence):
         negligible = bool(result) and mode.log_evidence < result[0].log_evidence - _NEGLIGIBLE
         if not negligible and all(_measure_distance(mode, one) > _APART for one in result):
             result.append(mode)

@@ -99,7 +99,7 @@ def make_model_target(
         raise wrong_type(rule, kwargs, "kwargs", remedy="write kwargs={'y': data}")
     prepare_jax()
     read = partial(_read_argument, _name_parameters(model))
-    given, named = jax.tree_util.tree_map_with_path(read, (tuple(args), dict(kwargs or {})))
+    positional, named = jax.tree_util.tree_map_with_path(read, (tuple(args), dict(kwargs or {})))
 
     renamed = dict[str, str]()
 
@@ -110,7 +110,7 @@ def make_model_target(
             """Run the model; what is in `observed`, by site, takes the place of its data."""
             program = WithCarryTypes(_WithDots(mark_discrete(model), renamed))
             program = WithStarts(handlers.condition(program, data=observed), without_draws)
-            (WithConstantCells(program, cells) if cells else program)(*given, **named)
+            (WithConstantCells(program, cells) if cells else program)(*positional, **named)
 
         update_wrapper(bound, model, assigned=(), updated=())
         bound.__name__ = getattr(model, "__name__", type(model).__name__)
@@ -327,9 +327,9 @@ def _require_density(target: Target) -> None:
             values.append(float(compute_potential(target, target.start)))
     if not np.allclose(values, values[0], rtol=1e-6, atol=1e-6):
         problem = f"the log density of the model {target.model.__name__} is another one at each"
-        found = f"call ({-values[0]:.6g}, then {-values[-1]:.6g}, at the same values)"
+        difference = f"call ({-values[0]:.6g}, then {-values[-1]:.6g}, at the same values)"
         remedy = "it may depend on its arguments alone, and draw numbers only by numpyro.sample"
-        raise model_error(f"{problem} {found}: {remedy}", "not-supported")
+        raise model_error(f"{problem} {difference}: {remedy}", "not-supported")
 
 
 def _computes_the_same(target: Target) -> bool:
@@ -357,7 +357,7 @@ def _check_observed(target: Target, z: Sites) -> None:
         if np.isfinite(density).all() or fits.all():
             continue
         wrong = np.asarray(site["value"])[~fits] if fits.shape == np.shape(site["value"]) else ()
-        given = f", such as {np.ravel(wrong)[0]:.6g}" if np.size(wrong) else ""
+        example = f", such as {np.ravel(wrong)[0]:.6g}" if np.size(wrong) else ""
         problem = f"the site {name} of the model observes values that its distribution cannot take"
         remedy = "correct them, leave them out, or mask them by numpyro.handlers.mask"
-        raise model_error(f"{problem}{given}: {remedy}", "bad-number")
+        raise model_error(f"{problem}{example}: {remedy}", "bad-number")

@@ -102,14 +102,14 @@ def maximise(
     >>> mode.position.tolist(), mode.converged, mode.iterations
     ([0.0], True, 2)
     """
-    position, (value, gradient, hessian, given) = start, density(start)
+    position, (value, gradient, hessian, metric) = start, density(start)
     curvature, definite = hessian, False
     decrement, iteration = np.inf, 0
     while decrement > tolerance and iteration < iterations:
-        if given is None:
+        if metric is None:
             curvature, definite = make_positive_definite(hessian)
         else:
-            curvature, definite = given, True
+            curvature, definite = metric, True
         step = solve(curvature, gradient)
         with np.errstate(over="ignore"):  # of extreme features
             decrement = float(gradient @ step)
@@ -122,7 +122,7 @@ def maximise(
             reached = density(position + scale * step)
             if reached[0] >= value + 1e-4 * scale * decrement - slack:
                 break
-        position, (value, gradient, hessian, given) = position + scale * step, reached
+        position, (value, gradient, hessian, metric) = position + scale * step, reached
         iteration += 1
     converged = decrement <= tolerance and definite
     covariance = laplace_covariance(curvature)

@@ -362,9 +362,9 @@ def _find_parents(
     """
 
     def densities(**values: Any) -> dict[str, Any]:
-        given = [values.pop(name) for name in data]
+        arguments = [values.pop(name) for name in data]
         seeded = handlers.substitute(handlers.seed(program, jax.random.key(0)), values)
-        sites = handlers.trace(seeded).get_trace(*given)
+        sites = handlers.trace(seeded).get_trace(*arguments)
         return {
             name: site["fn"].log_prob(site["value"]) if site["type"] == "sample" else site["value"]
             for name, site in sites.items()
@@ -407,10 +407,10 @@ def find_unused(
 
     def ancestors(name: str) -> set[str]:
         """Return a site with all latent sites, and the lists, that it is computed from."""
-        found = {name}
+        names = {name}
         for _ in parents:
-            found.update(*(parents.get(one, ()) for one in tuple(found)))
-        return found
+            names.update(*(parents.get(one, ()) for one in tuple(names)))
+        return names
 
     of_weights = ancestors(WEIGHTS) & latent.keys()
     if not of_weights:
@@ -418,9 +418,9 @@ def find_unused(
         raise model_error(f"{problem} compute it from sites that are drawn", "not-supported")
     if not observed:
         return "nothing, so its posterior equals its prior"
-    related = [found for name in observed if of_weights & (found := ancestors(name))]
+    related = [names for name in observed if of_weights & (names := ancestors(name))]
     if not related:
         return "nothing that depends on its weights, so their posterior equals their prior"
-    if not any(LISTS in found for found in related):
+    if not any(LISTS in names for names in related):
         return "nothing that depends on its weights and the lists, so the lists change nothing"
     return None

@@ -681,8 +681,8 @@ def require_sites(z: Any, like: Sites) -> None:
     leading = next(iter(shapes.values()), ())[:2]
     if len(leading) < 2 or shapes != {n: (*leading, *s[2:]) for n, s in expected.items()}:
         sites = ", ".join(f"{n} ({', '.join(map(str, shape))})" for n, shape in expected.items())
-        found = shapes or type(z).__name__
-        raise wrong_value(f"z must have the sites {sites}", found, "z", code="mismatch")
+        received = shapes or type(z).__name__
+        raise wrong_value(f"z must have the sites {sites}", received, "z", code="mismatch")
 
 
 def unflatten(flat: Any, like: Sites) -> Sites:

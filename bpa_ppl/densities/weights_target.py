@@ -332,8 +332,8 @@ class _Spanned:
             if scale is not None:  # of the common scale, given the directions
                 of_span = scale.shared[self.member]
                 squared = np.square(u[..., of_span]).sum(axis=-1)
-                given = scale.draw_given(rng, squared, int(of_span.sum()))
-                noise[..., scale.shared] *= given[..., None]
+                drawn_scale = scale.draw_given(rng, squared, int(of_span.sum()))
+                noise[..., scale.shared] *= drawn_scale[..., None]
             moves = np.ones(u.shape[:2], bool)
             moves[:, 1:] = (u[:, 1:] != u[:, :-1]).any(axis=-1)
             origin = np.maximum.accumulate(np.where(moves, np.arange(u.shape[1]), 0), axis=1)

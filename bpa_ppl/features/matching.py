@@ -108,13 +108,13 @@ def match_lists(
     canonical, initial, origin = start(weights.weights, lists, lower)
     with inherit_progress(progress):
         lists, columns = make_adder(recipe.sources, cross_fit=True)(lists)
-    given = weights.defaults or {}
-    defaults = {**dict.fromkeys(chain.from_iterable(columns), 0.0), **initial, **given}
+    default_weights = weights.defaults or {}
+    defaults = {**dict.fromkeys(chain.from_iterable(columns), 0.0), **initial, **default_weights}
     matched = match(canonical, lists, fixed=weights.fixed, defaults=defaults)
     mean, variance = dict[str, float](), dict[str, float]()
     if origin != CANONICAL and weights.pretrained:
         mean, variance = find_pretrained(recipe.sources, columns, matched.free_spread)
-    learned = {name: variance[name] for name in mean if name not in given}
+    learned = {name: variance[name] for name in mean if name not in default_weights}
     if learned:
         log_info(
             f"the weights of {', '.join(learned)} start at values learned from public judged lists;"
@@ -133,7 +133,7 @@ def match_lists(
     if origin != NONE:
         return result
     starting = {name for name, value in zip(matched.names, values, strict=True) if value}
-    starting.update(given, result.indicators)
+    starting.update(default_weights, result.indicators)
     names = [n for n, spread in matched.free_spread.items() if spread and n not in starting]
     if of_judges:
         agreement, probability = {n: -1.0 if matches(n, lower) else 1.0 for n in names}, 1.0

@@ -147,15 +147,15 @@ class Recipe:
         if left_out := unused.intersection((*lists.feature_names, *lists.extras)):
             lists = lists.without(*left_out)
         free = [name for name in self.free if name not in unused]
-        features, known = set(lists.feature_names), dict.fromkeys((*free, *self.fixed))
-        extras = {n: _read_extra(lists, n) for n in known if n not in features}
+        features, names = set(lists.feature_names), dict.fromkeys((*free, *self.fixed))
+        extras = {n: _read_extra(lists, n) for n in names if n not in features}
         numbers = {name: np.isfinite(of) for name, of in extras.items()}
         _require_all(lists, {name: numbers[name] for name in free if name in numbers})
         if self.fixed and len(lists.features):
             _require_all_or_none(lists, self.fixed, numbers, first)
-        found = {name: extras[name] for name, of in numbers.items() if len(of) and of.all()}
-        lists = promote_to_features(lists, found)
-        if unknown := [name for name in lists.feature_names if name not in known]:
+        columns = {name: extras[name] for name, of in numbers.items() if len(of) and of.all()}
+        lists = promote_to_features(lists, columns)
+        if unknown := [name for name in lists.feature_names if name not in names]:
             warn_user(locate(lists.origin) + describe_unused(unknown))
         return demote_to_extras(lists, unknown)
 
@@ -452,8 +452,8 @@ def _require_all_or_none(
     different = []
     for name in names:
         present = numbers.get(name, every)
-        before = first.setdefault(name, bool(present[0]))
-        different += [(int(np.argmax(of)), name) for of in [present != before] if of.any()]
+        expected = first.setdefault(name, bool(present[0]))
+        different += [(int(np.argmax(of)), name) for of in [present != expected] if of.any()]
     if different:
         row, name = min(different)
         message = (

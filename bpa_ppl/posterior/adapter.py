@@ -173,8 +173,8 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
 
     def of_sites(group: str) -> dict[str, Any]:
         """Return draws of the sites; arrays of another shape are from another model."""
-        found = ((n, x) for n, x in draws.get(group, {}).items() if n in values)
-        return {name: x for name, x in found if x.shape[2:] == values[name].shape[2:]}
+        arrays = ((n, x) for n, x in draws.get(group, {}).items() if n in values)
+        return {name: x for name, x in arrays if x.shape[2:] == values[name].shape[2:]}
 
     nothing = Group({}, {}, {}, {})
     constants = groups.get("constant_data", nothing)
@@ -314,12 +314,12 @@ def _suggest_call(draws: Draws) -> str:
     """Return the call that makes the variable `weights` of other variables, for a message."""
     shapes = {name: np.shape(x)[2:] for name, x in draws.values.items()}
     scalars = [n for n, shape in shapes.items() if not shape and not _NO_WEIGHT.fullmatch(n)]
-    made = f'{scalars[:_MOST]}].to_dataarray("feature").to_dataset(name="{WEIGHTS}")'
+    selected = f'{scalars[:_MOST]}].to_dataarray("feature").to_dataset(name="{WEIGHTS}")'
     for name, shape in shapes.items():
         if len(shape) == 1 and "|" not in name:
             dim = next(iter(draws.dims.get(name, ())), f"{name}_dim_0")
-            made = f"['{name}']].rename({ {name: WEIGHTS, dim: 'feature'} })"
-    call = f"{_VARIABLES}[{made}.assign_coords(feature=features)"
+            selected = f"['{name}']].rename({ {name: WEIGHTS, dim: 'feature'} })"
+    call = f"{_VARIABLES}[{selected}.assign_coords(feature=features)"
     names = "with these variables and the names of their features"
     take = "only compare, check and trace take any variables; if some are weights, take"
     return f"{take} {call} {names}, where data is the posterior or arviz.from_netcdf(path)"

@@ -278,10 +278,10 @@ def _require_draws(groups: Mapping[str, Group], name: str) -> None:
         message = f"in {name}, {describe_dims(group, next(iter(group.arrays)))}"
         raise DataError(message, code="wrong-length")
     if not group.arrays:
-        found = f"it has the groups {list_names(groups)}" if groups else "it is empty"
+        content = f"it has the groups {list_names(groups)}" if groups else "it is empty"
         if "mcmc" in groups:
-            found += "; of emcee, give emcee.backends.HDFBackend(path)"
-        raise DataError(f"{name} has no draws: {found}", code="no-data")
+            content += "; of emcee, give emcee.backends.HDFBackend(path)"
+        raise DataError(f"{name} has no draws: {content}", code="no-data")
 
 
 def _require_whole_chains(groups: Mapping[str, Group], data: Any, name: str) -> None:
@@ -301,9 +301,9 @@ def _require_whole_chains(groups: Mapping[str, Group], data: Any, name: str) -> 
     numbers = [x for x in drawn.values() if x.dtype.kind == "f" and x.size]
     if numbers and len(shapes := {x.shape[:2] for x in drawn.values()}) == 1:
         (shape,) = shapes
-        known = np.any([~np.isnan(x.reshape(*shape, -1)).all(axis=-1) for x in numbers], axis=0)
-        counts = shape[1] - np.argmax(known[:, ::-1], axis=1)
-        counts[~known.any(axis=1)] = 0
+        present = np.any([~np.isnan(x.reshape(*shape, -1)).all(axis=-1) for x in numbers], axis=0)
+        counts = shape[1] - np.argmax(present[:, ::-1], axis=1)
+        counts[~present.any(axis=1)] = 0
         if counts.max() > 0 and counts.min() < shape[1]:
             least = int(counts.min())
             chains = {f"chain {k} of {name}": int(n) for k, n in enumerate(counts)}

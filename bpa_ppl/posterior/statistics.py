@@ -93,8 +93,8 @@ def autocorrelation(values: npt.ArrayLike, lags: int) -> Float64:
     [[1.0, -0.75, 0.5]]
     """
     with np.errstate(all="ignore"):
-        found = np.asarray(_arviz().autocorr(np.asarray(values, np.float64), axis=-1))
-    return found[:, : lags + 1]
+        values_at_lags = np.asarray(_arviz().autocorr(np.asarray(values, np.float64), axis=-1))
+    return values_at_lags[:, : lags + 1]
 
 
 def bfmi(energy: npt.ArrayLike) -> Float64:

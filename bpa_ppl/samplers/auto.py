@@ -108,8 +108,8 @@ class Auto(Sampler, frozen=True):
                 break
             stage = name = SAMPLERS.name_of(engine)
             sampled = draw(target, seed, report)
-            before = f"earlier draws failed: {', '.join(earlier)}" if earlier else ""
-            reason = "; ".join(filter(None, (before, why)))
+            failures = f"earlier draws failed: {', '.join(earlier)}" if earlier else ""
+            reason = "; ".join(filter(None, (failures, why)))
             chosen = {
                 "chosen": name,
                 "chosen_settings": engine.settings(),
@@ -221,7 +221,7 @@ class Auto(Sampler, frozen=True):
         z, scaled = sampled.z, target.coordinates
         if isinstance(scaled, Scaled):
             target, z = scaled.original, scaled.restore_sites(z)
-        made = SamplerRecord(name=SAMPLERS.name_of(self), settings=self.settings())
+        record = SamplerRecord(name=SAMPLERS.name_of(self), settings=self.settings())
         draws = Draws(
             jax.device_get(constrain_draws(target, z)),
             statistics=sampled.statistics,
@@ -229,7 +229,7 @@ class Auto(Sampler, frozen=True):
             main=(WEIGHTS,) if target.has_lists else (),
             dims=DIMS,
             coords={FEATURE: target.features},
-            record=Record(sampler=made, figures=sampled.figures),
+            record=Record(sampler=record, figures=sampled.figures),
         )
         return check_draws(draws)
 

@@ -134,7 +134,7 @@ def _log_remaining(seconds: float, total: int) -> None:
 
 
 @partial(jax.jit, static_argnums=0)
-def _initial_state(sampler: Any, *given: Any) -> Any:
+def _initial_state(sampler: Any, *arguments: Any) -> Any:
     def with_type(value: Any) -> jax.Array:
         array = jnp.asarray(value)
         is_key = jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
@@ -142,15 +142,15 @@ def _initial_state(sampler: Any, *given: Any) -> Any:
 
     # Counters that NumPyro begins as Python's numbers have a weak type, which they lose in a step:
     # `_advance` would be compiled again after the first piece.
-    return jax.tree.map(with_type, sampler.initialise(*given)[0])
+    return jax.tree.map(with_type, sampler.initialise(*arguments)[0])
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _advance(sampler: Any, length: int, state: Any, *given: Any) -> tuple[Any, dict[str, Any]]:
+def _advance(sampler: Any, length: int, state: Any, *arguments: Any) -> tuple[Any, dict[str, Any]]:
     """Return `length` draws of all chains: fields of their states, (length, chains, …)."""
     # Some NumPyro kernels can step only after `init`. The state that it returns here is not used,
     # so XLA computes nothing for it.
-    _, advance, collect = sampler.initialise(*given)
+    _, advance, collect = sampler.initialise(*arguments)
 
     def walk(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         state = advance(carry[0])

@@ -81,8 +81,10 @@ def _find_determined(target: Target, shared: npt.NDArray[np.bool_]) -> Sites | N
         target: the posterior.
         shared: (Q,) which weights have the scale.
     """
-    given = replace(target, data=target.data._replace(prior=target.prior.with_scale(_LARGE)))
-    mode = mode_of(given)
+    with_large_scale = replace(
+        target, data=target.data._replace(prior=target.prior.with_scale(_LARGE))
+    )
+    mode = mode_of(with_large_scale)
     if not mode.converged:
         return None
     start = unflatten(mode.position, target.start)

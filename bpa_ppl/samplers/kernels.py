@@ -78,9 +78,9 @@ class NumpyroKernel(Sampler, frozen=True):
         allowed = _find_parameters(self.kernel)
         for key, value in self.options:
             if key not in allowed:
-                own = [field for field in self.__struct_fields__ if field != "options"]
+                fields = [field for field in self.__struct_fields__ if field != "options"]
                 owner = f"the sampler {self.kernel}"
-                raise unknown_name("setting", key, [*own, *allowed], key, owner=owner)
+                raise unknown_name("setting", key, [*fields, *allowed], key, owner=owner)
             if not _is_plain(value):
                 rule = f"{key} must be a finite number or a text, or several"
                 raise wrong_value(rule, value, key, code="invalid-setting")
@@ -88,15 +88,15 @@ class NumpyroKernel(Sampler, frozen=True):
     @classmethod
     def configured(cls, title: str, settings: Mapping[str, Any]) -> Self:
         """Return the sampler with some settings; those of the kernel become `options`."""
-        own = {name: value for name, value in settings.items() if name in cls.__struct_fields__}
-        rest = {name: _make_hashable(v) for name, v in settings.items() if name not in own}
+        fields = {name: value for name, value in settings.items() if name in cls.__struct_fields__}
+        rest = {name: _make_hashable(v) for name, v in settings.items() if name not in fields}
         options = {"options": tuple(sorted(rest.items()))} if rest else {}
-        return super().configured(title, {**own, **options})
+        return super().configured(title, {**fields, **options})
 
     def settings(self) -> dict[str, Any]:
         """Return the settings by name, with those of the kernel."""
-        own = {n: v for n, v in super().settings().items() if n != "options" and v is not None}
-        return {**own, **dict(self.options)}
+        fields = {n: v for n, v in super().settings().items() if n != "options" and v is not None}
+        return {**fields, **dict(self.options)}
 
     def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         ensemble = self._make_kernel(target).is_ensemble_kernel
@@ -124,16 +124,16 @@ class NumpyroKernel(Sampler, frozen=True):
         Raises:
             UsageError: if NumPyro refuses the settings.
         """
-        made = getattr(numpyro.infer, self.kernel)
-        parameters = inspect.signature(made).parameters
+        kind = getattr(numpyro.infer, self.kernel)
+        parameters = inspect.signature(kind).parameters
         options = dict(self.options)
         if "randomize_split" in parameters:
             options["randomize_split"] = False
         # The class may check its settings.
         with _explain_refusals(self.kernel), jax.ensure_compile_time_eval():
             if "potential_fn" in parameters:
-                return made(potential_fn=partial(potential, target), **options)
-            return made(target.program, **options)
+                return kind(potential_fn=partial(potential, target), **options)
+            return kind(target.program, **options)
 
     def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
         """Return the chains at their starting points."""

@@ -112,13 +112,15 @@ class ScaleMixture:
             self.centre[:-1],
             self.factor[:-1] @ self.factor[:-1].transpose(0, 2, 1),
         )
-        own, unit = (np.linalg.cholesky(values) for values in (self.mode.covariance, covariance))
-        factor = own @ unit
+        factor_before, unit = (
+            np.linalg.cholesky(values) for values in (self.mode.covariance, covariance)
+        )
+        factor = factor_before @ unit
         inverse = np.linalg.inv(unit)
         return replace(
             self,
             mode=self.mode._replace(
-                position=self.mode.position + own @ mean, covariance=factor @ factor.T
+                position=self.mode.position + factor_before @ mean, covariance=factor @ factor.T
             ),
             centre=(self.centre - mean) @ inverse.T,
             factor=inverse @ self.factor,

@@ -219,9 +219,9 @@ class MixtureModel(TextModel):
         p = np.exp([model.by_word(sentences)[0] for model in models])
         weights = np.full(len(models), 1 / len(models))
         for _ in range(_ITERATIONS):
-            before, mixed = weights, weights @ p
+            previous, mixed = weights, weights @ p
             weights = (weights[:, None] * p / mixed).mean(axis=1)
-            if np.abs(weights - before).max() < _CHANGE:
+            if np.abs(weights - previous).max() < _CHANGE:
                 break
         return cls(models, weights)
 

@@ -118,8 +118,11 @@ def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> _TextStatistics
     if not sentences:
         origins = ", ".join(map(origin_name, files))
         raise DataError("no sentence: give text of the domain", origins, code="no-data")
-    perplexity, known = math.exp(-total / count), math.exp(-known_total / (count - unknown))
-    return _TextStatistics(count - sentences, unknown, perplexity, known)
+    perplexity, without_unknown = (
+        math.exp(-total / count),
+        math.exp(-known_total / (count - unknown)),
+    )
+    return _TextStatistics(count - sentences, unknown, perplexity, without_unknown)
 
 
 def read_arpa(path: AnyPath) -> NgramModel:

@@ -315,8 +315,8 @@ def _hash_inputs(draws: Draws, diagnostics: Mapping[str, Diagnostic]) -> str:
     covered = _select_covered(draws, diagnostics)
     names = {name for one in diagnostics.values() for name in one.figures}
     recorded = {name: getattr(covered.record.figures, name) for name in names}
-    known = {name: np.nan if value is None else value for name, value in recorded.items()}
-    arrays = {**covered.statistics, **covered.values, "log_weight": covered.log_weight, **known}
+    figures = {name: np.nan if value is None else value for name, value in recorded.items()}
+    arrays = {**covered.statistics, **covered.values, "log_weight": covered.log_weight, **figures}
     for name, values in sorted(arrays.items()):
         if values is not None:
             numbers = np.asarray(values, np.float64)

@@ -38,17 +38,17 @@ class PriorDraws(Diagnostic, frozen=True):
 
     def measure(self, run: Run) -> Finding | None:
         """Return the recorded p-value; None if its component is not among those of the run."""
-        found = run.draws.record.from_prior
-        if found is None or found.where not in run.names:
+        prior = run.draws.record.from_prior
+        if prior is None or prior.where not in run.names:
             return None
-        values = run.draws.components()[found.where]
+        values = run.draws.components()[prior.where]
         problem = (
-            f"{found.where} has the mean {values.mean():.3g} and the sd {values.std():.3g}, but of "
-            f"draws of the prior, weighted by the likelihood (ESS {found.effective:.0f}), the mean "
-            f"{found.mean:.3g} and the sd {found.deviation:.3g}"
+            f"{prior.where} has the mean {values.mean():.3g} and the sd {values.std():.3g}, but of "
+            f"draws of the prior, weighted by the likelihood (ESS {prior.effective:.0f}), the mean "
+            f"{prior.mean:.3g} and the sd {prior.deviation:.3g}"
         )
         return self.find_worst(
-            np.array([found.p_value]), [found.where], self.limit, f"{problem}: {OF_MODES}"
+            np.array([prior.p_value]), [prior.where], self.limit, f"{problem}: {OF_MODES}"
         )
 
 

@@ -275,13 +275,13 @@ def _make_simulation(target: Target) -> _Simulation:
         raise UsageError(message, parameter="likelihood", code="not-supported")
     names = (WEIGHTS, *(name for name in latent if name != WEIGHTS))
 
-    def given(simulated: dict[str, Any]) -> Target:
+    def give_data(simulated: dict[str, Any]) -> Target:
         oracle = simulated[_OBSERVED].astype(target.lists.oracle.dtype)
         lists = target.lists._replace(oracle=oracle)
         return replace(target, data=target.data._replace(lists=lists))
 
     labels = (*target.features, *_label_cells(target, names[1:]), LOG_LIKELIHOOD)
-    return _Simulation(target, names, labels, given)
+    return _Simulation(target, names, labels, give_data)
 
 
 def _require_generative(likelihood: Likelihood) -> None:
@@ -415,8 +415,10 @@ class Calibration(Outcome):
         caveat = f"a posterior had {self.ess:.0f} effective draws for {RANKED} ranks: raise draws"
         passed = (self.p_values >= LEVEL).tolist()
         table = Table(("quantity", "uniform ranks"), rows, passed=passed)
-        found = f"of 100 such runs, {100 * _PROBABILITY:g} would find draws that are shifted by "
-        power = f"{found}{self.detected_shift:.2f} posterior sd"
+        power = (
+            f"of 100 such runs, {100 * _PROBABILITY:g} would find draws that are shifted by "
+            f"{self.detected_shift:.2f} posterior sd"
+        )
         return title, table, [power, *([caveat] if self.ess < RANKED else [])]
 
     def section(self) -> Section:

@@ -97,9 +97,9 @@ def compare_program(
             message = f"{reference_file} is the reference: leave out the options of a long run"
             raise UsageError(message, parameter="reference", code="conflict")
         options["reference"] = reference_file
-    target, made = _read_target(model, data, settings, seed)
+    target, provenance = _read_target(model, data, settings, seed)
     options |= {"samplers": samplers, "settings": settings, "seed": seed}
-    return compare_samplers(target, **options), made
+    return compare_samplers(target, **options), provenance
 
 
 def compare_on_lists(
@@ -139,12 +139,12 @@ def compare_on_lists(
     metric = require_adaptation(target).observed.record().gain
     by_default = "none" if metric is None else f"{metric}, the default"
     chosen = adapting.get("likelihood")
-    made = {
+    provenance = {
         "likelihood": "the default for the metric" if chosen is None else _in_words(chosen),
         "oracle metric": str(adapting.get("gain") or by_default),
         **_describe_runs(seed, settings),
     }
-    return comparison, made
+    return comparison, provenance
 
 
 def calibrate_program(
@@ -162,8 +162,8 @@ def calibrate_program(
     `calibrate`.
     """
     engines = resolve_samplers(samplers, settings)
-    target, made = _read_target(model, data, settings, seed)
-    return calibrate_each(target, engines, seed=seed, **options), made
+    target, provenance = _read_target(model, data, settings, seed)
+    return calibrate_each(target, engines, seed=seed, **options), provenance
 
 
 def calibrate_on_lists(
@@ -183,8 +183,8 @@ def calibrate_on_lists(
     """
     engines = resolve_samplers(samplers, settings)
     target = density_to_simulate(lists, weights, **adapting)
-    made = {"likelihood": _in_words(adapting["likelihood"]), **_describe_runs(seed, settings)}
-    return calibrate_each(target, engines, seed=seed, **options), made
+    provenance = {"likelihood": _in_words(adapting["likelihood"]), **_describe_runs(seed, settings)}
+    return calibrate_each(target, engines, seed=seed, **options), provenance
 
 
 def _read_target(
@@ -192,8 +192,8 @@ def _read_target(
 ) -> tuple[Target, Made]:
     """Return the posterior of a program given its data, and its provenance."""
     program, arguments = read_program(model, data)
-    made = {"model": model, "data": str(data or "none"), **_describe_runs(seed, settings)}
-    return make_model_target(program, (), arguments), made
+    provenance = {"model": model, "data": str(data or "none"), **_describe_runs(seed, settings)}
+    return make_model_target(program, (), arguments), provenance
 
 
 def _in_words(likelihood: str | Likelihood) -> str:
@@ -206,5 +206,9 @@ def _describe_runs(seed: int, settings: Settings | None) -> Made:
     """Return the rows that all pages of runs have."""
     packages = (*_VERSIONS, *filter(find_spec, _OTHERS))
     versions = {f"version of {name}": version(name) for name in packages}
-    given = [f"{s}.{name}={x}" for s, own in (settings or {}).items() for name, x in own.items()]
-    return {"seed": str(seed), "settings": ", ".join(given) or "the defaults", **versions}
+    values = [
+        f"{s}.{name}={x}"
+        for s, of_sampler in (settings or {}).items()
+        for name, x in of_sampler.items()
+    ]
+    return {"seed": str(seed), "settings": ", ".join(values) or "the defaults", **versions}

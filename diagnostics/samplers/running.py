@@ -235,15 +235,15 @@ def resolve_samplers(
     if not samplers:
         message = "a comparison needs at least one sampler"
         raise UsageError(message, parameter="samplers", code="no-data")
-    given = settings or {}
-    if unused := sorted(given.keys() - {one for one in samplers if isinstance(one, str)}):
+    by_sampler = settings or {}
+    if unused := sorted(by_sampler.keys() - {one for one in samplers if isinstance(one, str)}):
         raise UsageError(
             f"{list_names(unused)} has settings and is not run: leave out the settings, or add it "
             "to the samplers",
             parameter="settings",
             code="conflict",
         )
-    named = ((one, given.get(one) if isinstance(one, str) else None) for one in samplers)
+    named = ((one, by_sampler.get(one) if isinstance(one, str) else None) for one in samplers)
     return [SAMPLERS.resolve(one, values) for one, values in named]
 
 
@@ -252,8 +252,8 @@ def _find_reference_sampler(reference: Any, draws: int) -> Sampler | None:
     if not isinstance(reference, str) or "*" in reference or Path(reference).exists():
         return None
     if read_name(reference) not in SAMPLERS:
-        known = [*SAMPLERS.titles, "a file or draws"]
-        raise unknown_name("reference", str(reference), known, "reference")
+        choices = [*SAMPLERS.titles, "a file or draws"]
+        raise unknown_name("reference", str(reference), choices, "reference")
     return SAMPLERS.resolve(reference, {"draws": draws})
 
 

@@ -39,8 +39,8 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     bpa_ppl.errors.DataError: mine is a posterior of other data or another model: its likelihood ...
     """
     problems = []
-    if odd := sorted(set(draws.main_names) ^ set(expected.main_names)):
-        problems = [f"only one of both has the features {list_names(odd)}"]
+    if unshared := sorted(set(draws.main_names) ^ set(expected.main_names)):
+        problems = [f"only one of both has the features {list_names(unshared)}"]
     else:
         ours, theirs = (_read_properties(one, expected.main_names) for one in (draws, expected))
         same = ours.keys() & theirs.keys()

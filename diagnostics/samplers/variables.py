@@ -227,8 +227,8 @@ def _read(sampler: str, draws: Draws, not_numbers: Sequence[str], split: bool) -
         variables[name] = _Variable(flat, shape, labels if shape else [site], numbered)
         if site in draws.sites:
             parameters.add(name)
-    known = None if draws.sampled is None else {*features, *parameters}
-    return _Run(sampler, variables, known, draws, features, not_numbers)
+    sampled = None if draws.sampled is None else {*features, *parameters}
+    return _Run(sampler, variables, sampled, draws, features, not_numbers)
 
 
 def _join_cells(runs: Sequence[_Run]) -> list[_Run]:
@@ -308,8 +308,8 @@ def _take_common(
         if name not in common:
             owners = list(dict.fromkeys(run.sampler for run in runs if name in run.variables))
             one_sided.setdefault(f"only in {' and '.join(owners)}", []).append(name)
-    known = [run.parameters for run in runs]
-    needed = [v for v in common if any(of is None or v in of for of in known)]
+    parameters = [run.parameters for run in runs]
+    needed = [v for v in common if any(of is None or v in of for of in parameters)]
     return needed, one_sided
 
 

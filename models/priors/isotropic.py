@@ -125,17 +125,17 @@ class Isotropic(PriorFamily, frozen=True):
         >>> Isotropic(variance=0.25).settings()
         {'variance': 0.25, 'single': {}, 'mean': None}
         """
-        own = super().settings()
+        values = super().settings()
         one = self.variance is not None and not _to_numbers(self.variance).ndim
         if one and self.scale == float(np.sqrt(self.variance)):
-            del own["scale"]
-        return own
+            del values["scale"]
+        return values
 
     def __post_init__(self) -> None:
         if isinstance(self.variance, Mapping):
             values = _to_numbers(list(self.variance.values())).tolist()
-            given = dict(zip(map(str, self.variance), values, strict=True))
-            force_setattr(self, "single", {**self.single, **given})
+            variances = dict(zip(map(str, self.variance), values, strict=True))
+            force_setattr(self, "single", {**self.single, **variances})
             force_setattr(self, "variance", None)
         if self.variance is not None:
             values = _to_numbers(self.variance)
@@ -175,8 +175,8 @@ def restrict(family: PriorFamily | Prior, names: Collection[str]) -> Isotropic |
     """
     if not isinstance(family, Isotropic) or _to_numbers(family.variance).ndim:
         return None
-    known = with_labels(names)
-    single = {k: v for k, v in family.single.items() if k in known}
+    labelled = with_labels(names)
+    single = {k: v for k, v in family.single.items() if k in labelled}
     return replace(family, single=single)
 
 

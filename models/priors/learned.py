@@ -224,12 +224,12 @@ def _fix_at_zero(domains: dict[str, Evidence], without: Sequence[str]) -> dict[s
     Raises:
         DataError: if no domain has such a feature, or a domain has no other.
     """
-    known = with_labels(name for domain in domains.values() for name in domain.names)
+    names = with_labels(name for domain in domains.values() for name in domain.names)
     for name in without:
-        if name not in known:
+        if name not in names:
             message = (
-                f"no feature of a domain {name}{suggest_name(name, known)}: choose from "
-                f"{list_names(known) or 'none'}"
+                f"no feature of a domain {name}{suggest_name(name, names)}: choose from "
+                f"{list_names(names) or 'none'}"
             )
             raise DataError(message, parameter="without", code="missing-feature")
     remaining = {
@@ -412,26 +412,26 @@ class Hierarchy(NamedTuple):
         """
         scales = [draws.record.feature_scales for draws in posteriors]
         spreads = [[s[name].spread for s in scales if name in s] for name in self.names]
-        known = all(scales) and all(spreads) and all(min(of, default=0) > 0 for of in spreads)
-        size = [np.exp(np.log(of).mean()) if known else 1.0 for of in spreads]
+        comparable = all(scales) and all(spreads) and all(min(of, default=0) > 0 for of in spreads)
+        size = [np.exp(np.log(of).mean()) if comparable else 1.0 for of in spreads]
         unit = np.sqrt(self.prior_variance)  # the standard deviation of the prior
         between = np.sqrt(np.diagonal(self.between))
         rows = []
         for k in np.argsort(-between / unit, kind="stable"):
             domains = {label: domain for label, domain in self.domains.items() if domain.has[k]}
             z = {label: d.offset[k] / d.offset_deviation[k] for label, d in domains.items()}
-            own = [f"{label} ({of:+.1f} sd)" for label, of in z.items() if abs(of) > _MIN_Z]
+            different = [f"{label} ({of:+.1f} sd)" for label, of in z.items() if abs(of) > _MIN_Z]
             furthest = max(
                 abs(d.offset[k]) + _MIN_Z * d.offset_deviation[k] for d in domains.values()
             )
             verdict = "shared" if furthest <= _NEAR * unit[k] else "unknown"
             if len(domains) == 1:
                 verdict = f"of {next(iter(domains))} alone"
-            elif own:
-                verdict = f"own: {', '.join(own)}"
+            elif different:
+                verdict = f"own: {', '.join(different)}"
             numbers = f"{self.mean[k] * size[k]:.3f}", f"{between[k] * size[k]:.3f}"
             rows.append((self.names[k], *numbers, verdict))
-        title = "weight × standard deviation within lists" if known else "weight, raw units"
+        title = "weight × standard deviation within lists" if comparable else "weight, raw units"
         return format_table(rows, (title, "mean", "between", ""), align="lrrl")
 
 

@@ -297,10 +297,10 @@ class Prior(NamedTuple):
         if self.scale is None:
             return self
         factor = np.where(np.asarray(self.scale.shared), scale, 1.0)
-        given = self._replace(scale=None)
+        without_scale = self._replace(scale=None)
         if self.covariance is None:
-            return given._replace(variance=self.variance * factor**2)
-        return given._replace(covariance=self.covariance * np.outer(factor, factor))
+            return without_scale._replace(variance=self.variance * factor**2)
+        return without_scale._replace(covariance=self.covariance * np.outer(factor, factor))
 
     def matched(self, names: Sequence[str]) -> Prior:
         """Return the prior of some features, in their order, given that the other weights are 0.

@@ -224,13 +224,13 @@ def integrate_scales(
     >>> bool(weights.mean[0] > 0.5), bool(scale.log_scales @ weights.shares > 1)
     (True, True)
     """
-    found, log_p, start = list[Gaussian](), np.empty(len(log_scales)), None
+    parts, log_p, start = list[Gaussian](), np.empty(len(log_scales)), None
     for number, log_scale in enumerate(log_scales):
         prior = prior_of(float(np.exp(log_scale)))
         part, log_p[number] = fit_posterior(answers, prior, slip, start)
-        found.append(part)
+        parts.append(part)
         start = part.mean  # the next mode is near
     log_p += scale.log_density(log_scales)
-    means, covariances = (np.array([part[k] for part in found]) for k in range(2))
+    means, covariances = (np.array([part[k] for part in parts]) for k in range(2))
     probability, mean, covariance = combine_components(log_p, means, covariances)
-    return Gaussian(mean, covariance, tuple(found), probability)
+    return Gaussian(mean, covariance, tuple(parts), probability)

@@ -254,10 +254,10 @@ class Judges(Outcome):
             notes.append(f"for {jury.price:.3g} a list, {names}: {loss}{good}")
         notes += [] if self.cascade is None else [str(self.cascade)]
         notes += [
-            f"with {made.confidence:.0%} confidence, an agreement of {made.agree:.0%} can be "
-            f"promised for {made.share:.0%} of the choices, and with {2 * size} labels for about "
-            f"{made.expected:.0%}"
-            for made in self.promises
+            f"with {one.confidence:.0%} confidence, an agreement of {one.agree:.0%} can be "
+            f"promised for {one.share:.0%} of the choices, and with {2 * size} labels for about "
+            f"{one.expected:.0%}"
+            for one in self.promises
         ]
         lists = format_count(size, "judged list")
         title = f"{lists}, {self.unit} {gain:.3f} by leave-one-out"
@@ -372,13 +372,13 @@ def judges(
         sample = refits.full if draws.draws.kind == "point" else draws
         unit = ACCURACY if refits.judged.pairs is not None else "headroom"
         curve = refits.learn_curve(lists, start, options)
-        found = refits.plan_cascade(groups, prices) if cascade else None
+        cascade_plan = refits.plan_cascade(groups, prices) if cascade else None
         juries = refits.shrink_jury(groups, prices) if prices else ()
         remaining, further = refits.forecast(sample)
         rows, correlation, effective = *refits.make_rows(sample), refits.count_effective()
     reliability = Reliability.of(draws.record)
     promises = () if reliability is None else tuple(map(reliability.promise, _PROMISES))
-    parts = rows, unit, curve, effective, correlation, remaining, further, juries, found
+    parts = rows, unit, curve, effective, correlation, remaining, further, juries, cascade_plan
     return Judges(*parts, promises)
 
 

@@ -349,12 +349,12 @@ class Session:
         more than three quarters of the answers. How many depends only on the number of answers, so
         that a session that is resumed from a journal has the same scales.
         """
-        given = [judgement for judgement in self.judgements if judgement.chosen is not None]
+        answered = [judgement for judgement in self.judgements if judgement.chosen is not None]
         count, rows = (
-            len(given),
-            np.array(list(map(self._find_rows, given)), np.int64).reshape(-1, 2),
+            len(answered),
+            np.array(list(map(self._find_rows, answered)), np.int64).reshape(-1, 2),
         )
-        chosen = np.array([judgement.chosen for judgement in given], np.int64)
+        chosen = np.array([judgement.chosen for judgement in answered], np.int64)
         rounded = count - count % (1 << max(0, count.bit_length() - 3))
         if rounded != self._learned:
             self._start_scales(rounded)

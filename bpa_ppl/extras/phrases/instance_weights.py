@@ -146,8 +146,8 @@ def collect_data(
     rows = rows[np.argsort(group_of_pair[rows], kind="stable")]
     values = np.ascontiguousarray(features[rows], np.float32)
     if not (finite := np.isfinite(values)).all():
-        odd = float(values[~finite][0])
-        raise bad_value("a feature of a phrase pair", odd, "a finite number")
+        value = float(values[~finite][0])
+        raise bad_value("a feature of a phrase pair", value, "a finite number")
     group, count = group_of_pair[rows], outside.count[rows]
     of_rows = sum_by_number(group, count, len(y))
     marginals = np.maximum(outside.find_marginals(condition, phrases), of_rows)

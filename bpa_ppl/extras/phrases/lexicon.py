@@ -101,11 +101,11 @@ class Lexicon(TextSource, frozen=True):
             group = np.array([numbers[text] for text in lists.sources or ()], dtype=np.int64)
             source, target, rows = find_distinct(lists, group)
             columns = {}
-            for side, model, given, texts, place, text in (
+            for side, model, condition, texts, place, text in (
                 ("direct", direct, sources, targets, source, target),
                 ("inverse", inverse, targets, sources, target, source),
             ):
-                logs = model.log_probabilities(given, texts, place, text, floor=self.floor)
+                logs = model.log_probabilities(condition, texts, place, text, floor=self.floor)
                 columns[f"{self.name}.{side}"] = logs[rows]
             return columns
 

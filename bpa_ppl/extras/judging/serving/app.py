@@ -200,21 +200,21 @@ def _require_known_fields(reranker: Reranker, records: Sequence[Mapping[str, Any
     Raises:
         Refused: naming the first one.
     """
-    known = [CANDIDATES, ID, SOURCE, *_domain_field(reranker)]
+    names = [CANDIDATES, ID, SOURCE, *_domain_field(reranker)]
     for number, record in enumerate(records, 1):
         for name in record:
-            if name not in known:
+            if name not in names:
                 message = (
                     f"list {number} has the field {quote(name)}, which is unknown here: the "
-                    f"fields of a list are {', '.join(known)}"
+                    f"fields of a list are {', '.join(names)}"
                 )
                 raise Refused(400, message, "unknown-field")
 
 
 def _require_same_requests(old: Reranker, new: Reranker) -> None:
     """Raise a DataError if requests that one reranker answers do not fit another one."""
-    required, known = {*old.required_features, *old.needs}, {*old.feature_names}
-    differing = required ^ {*new.required_features, *new.needs} | known ^ {*new.feature_names}
+    required, optional = {*old.required_features, *old.needs}, {*old.feature_names}
+    differing = required ^ {*new.required_features, *new.needs} | optional ^ {*new.feature_names}
     differing |= {*_domain_field(old)} ^ {*_domain_field(new)}
     if differing:
         raise DataError(
@@ -342,8 +342,8 @@ def _note_unused(reranker: Reranker, unused: Mapping[str, bool]) -> None:
         reranker: that did not read them.
         unused: whether each is a number.
     """
-    known = reranker.recipe.without_gain(from_lists([], [], list(unused))).extras
-    unknown = [name for name in unused if name not in known]
+    used = reranker.recipe.without_gain(from_lists([], [], list(unused))).extras
+    unknown = [name for name in unused if name not in used]
     if numbers := [name for name in unknown if unused[name]]:
         warn_user(describe_unused(numbers))
     if others := [name for name in unknown if not unused[name]]:
@@ -483,11 +483,11 @@ def _early_hangups() -> Iterator[list[int]]:
     if not hasattr(signal, "SIGHUP"):
         yield early
         return
-    before = signal.signal(signal.SIGHUP, lambda number, frame: early.append(number))
+    handler = signal.signal(signal.SIGHUP, lambda number, frame: early.append(number))
     try:
         yield early
     finally:
-        signal.signal(signal.SIGHUP, before)
+        signal.signal(signal.SIGHUP, handler)
 
 
 def _reload_on_hangup(early: list[int], service: Service) -> None:

@@ -99,12 +99,12 @@ class WeightTrace(Sampler, frozen=True):
         return result
 
     def settings(self) -> dict[str, Any]:
-        given: dict[str, Any] = {"restarts": self.restarts, "delta": self.delta}
+        values: dict[str, Any] = {"restarts": self.restarts, "delta": self.delta}
         if self.lists is not None:
             is_file = not isinstance(self.lists, NBest)
-            given["lists"] = self.lists if is_file else self.lists.origin
+            values["lists"] = self.lists if is_file else self.lists.origin
         if self.references:
-            given["references"] = self.references
+            values["references"] = self.references
         if self.visited is not None:
-            given["visited"] = f"{len(self.visited)} vectors"
-        return given
+            values["visited"] = f"{len(self.visited)} vectors"
+        return values
