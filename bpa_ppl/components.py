@@ -262,17 +262,14 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         self.kind, self.group, self.base = kind, group, base
         self._fixed = fixed or {}
         self._own = _group_by_name(EntryPoint(title, at, group) for title, at in members.items())
-        self._points: dict[str, EntryPoint] | None = None  # until they are searched
         #: Those registered in this process; worker processes need them registered again.
         self.registered: dict[str, type[C]] = {}
         self._left_out: set[str] = set()  # names of plug-ins that cannot be used
 
     def _members(self) -> dict[str, EntryPoint | type[C]]:
         """Return all members by name; those of this package come before plug-ins of that name."""
-        if self._points is None:
-            theirs = _group_by_name(entry_points(group=self.group))
-            self._points = self._own | theirs | self._own  # in this order, and none is replaced
-        return {**self._points, **self.registered}
+        own = self._own
+        return {**own, **find_plugins(self.group), **own, **self.registered}  # in this order
 
     def __getitem__(self, name: str) -> type[C]:
         """Return the class of that name.
@@ -494,6 +491,12 @@ def complete_settings(
             problem = f"{function}() got an unexpected keyword argument {name!r}"
             raise TypeError(problem + suggest_name(name, declared))
     return {name: setting.default for name, setting in declared.items()} | {**given}
+
+
+@cache
+def find_plugins(group: str) -> dict[str, EntryPoint]:
+    """Return the entry points of other packages by name; they are searched once."""
+    return _group_by_name(entry_points(group=group))
 
 
 def _group_by_name(points: Iterable[EntryPoint]) -> dict[str, EntryPoint]:

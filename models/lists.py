@@ -33,7 +33,7 @@ _MAX_BUCKETS = 4
 #: Rows of a block: a processor's cache holds one block.
 _BLOCK_ROWS = 4096
 #: Rows of padding that cost as much time as the compilation of the programs for another bucket.
-_ROWS_OF_BUCKET = 2 * _BLOCK_ROWS
+ROWS_OF_BUCKET = 2 * _BLOCK_ROWS
 _ODD = 0x9E3779B97F4A7C15
 
 
@@ -385,7 +385,7 @@ def _group(sizes: Int64) -> list[tuple[int, Int64]]:
     while len(widths) > 1:
         waste = [n * (wider - w) for n, w, wider in zip(counts, widths, widths[1:], strict=False)]
         least = int(np.argmin(waste))
-        if len(widths) <= _MAX_BUCKETS and waste[least] > _ROWS_OF_BUCKET:
+        if len(widths) <= _MAX_BUCKETS and waste[least] > ROWS_OF_BUCKET:
             break
         widths.pop(least)
         moved = counts.pop(least)

@@ -7,6 +7,7 @@ import os
 import sys
 from base64 import b64decode
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -24,7 +25,7 @@ from support.extras import require_extras
 
 from bpa_ppl import NBest, from_lists, read_nbest
 from bpa_ppl._runtime.messages import LOGGER, WarningsHandler
-from bpa_ppl.components import Registry
+from bpa_ppl.components import Registry, find_plugins
 from bpa_ppl.posterior.arviz_functions import import_arviz
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -121,14 +122,6 @@ def _read_once(path: str, references: str) -> NBest:
     return read_nbest(path, references=references)
 
 
-@pytest.fixture(scope="module")
-def several_buckets() -> Iterator[None]:
-    """Few lists of several lengths are in several buckets, as many lists are."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bpa_ppl.models.lists._ROWS_OF_BUCKET", 0)
-        yield
-
-
 @pytest.fixture
 def toy() -> NBest:
     """Three lists of sizes 4, 2 and 3 with three features and references."""
@@ -162,30 +155,30 @@ EMPTY = {
 @pytest.fixture
 def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the pages of a test empty images: drawing takes most of the time of a page."""
-    from bpa_ppl.diagnostics.pages import figures
+    from matplotlib.figure import Figure
 
-    save = figures._save
+    save = Figure.savefig
 
-    def save_if_a_file(figure: Any, file: Any, kind: str, dpi: int) -> None:
+    def save_if_a_file(figure: Figure, file: Any, **options: Any) -> None:
         if isinstance(file, BytesIO):
-            file.write(EMPTY[kind])
+            file.write(EMPTY[options["format"]])
         else:
-            save(figure, file, kind, dpi)
+            save(figure, file, **options)
 
-    monkeypatch.setattr(figures, "_save", save_if_a_file)
+    monkeypatch.setattr(Figure, "savefig", save_if_a_file)
 
 
 @pytest.fixture
-def registries(monkeypatch: pytest.MonkeyPatch) -> list[Registry]:
+def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Registry]]:
     """All registries, which are restored after the test."""
     from support.registries import REGISTRIES
 
     result = list(REGISTRIES.values())
     for one in result:
-        for name, value in {"registered": dict, "_left_out": set}.items():
-            monkeypatch.setattr(one, name, value(getattr(one, name)))
-        monkeypatch.setattr(one, "_points", None)
-    return result
+        for name, value in vars(one).items():
+            monkeypatch.setattr(one, name, copy(value))
+    yield result
+    find_plugins.cache_clear()
 
 
 @pytest.fixture
@@ -205,6 +198,7 @@ def install_package(
         (site / f"{module}.py").write_text(source, "utf-8")
         (info / "entry_points.txt").write_text(entry_points)
         importlib.invalidate_caches()
+        find_plugins.cache_clear()
 
     yield install
     for module in modules:

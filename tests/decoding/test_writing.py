@@ -191,13 +191,11 @@ def custom_rule() -> Rule:
         *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("predictive", "mbr")),
     ],
 )
-def test_result_does_not_depend_on_processes(
-    tmp_path: Path, rule: str | Rule, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_result_does_not_depend_on_processes(tmp_path: Path, rule: str | Rule) -> None:
     """Files, choices and progress are equal, also with a custom rule."""
-    monkeypatch.setattr("bpa_ppl.decoding.reranker._SMALL", 1)
-    lists = random_lists(random_sizes(300, 40), references=["t1 t2"] * 300)
-    draws = np.random.default_rng(6).normal(0, 0.5, size=(2, 700, 3))
+    lists = random_lists(random_sizes(1050, 200), references=["t1 t2"] * 1050)
+    assert len(lists.features) > 100_000  # fewer are not worth the start of processes
+    draws = np.random.default_rng(6).normal(0, 0.5, size=(2, 100, 3))
     result, shown = {}, {1: list[int](), 2: list[int]()}
     for jobs in (1, 2):
         names = tmp_path / f"out{jobs}", tmp_path / f"details{jobs}.gz"
@@ -209,12 +207,12 @@ def test_result_does_not_depend_on_processes(
             jobs=jobs,
             progress=lambda done, *_, jobs=jobs: shown[jobs].append(done),
         )
-        summary = rerank_to(lists.chunks(50), reranker, *names)
+        summary = rerank_to(lists.chunks(250), reranker, *names)
         result[jobs] = [name.read_bytes() for name in names], str(summary.scores)
     assert result[1] == result[2]
-    assert result[1][0][0].count(b"\n") == 300
+    assert result[1][0][0].count(b"\n") == 1050
     assert shown[1] == shown[2] == sorted(shown[2])
-    assert shown[2][-1] == 300
+    assert shown[2][-1] == 1050
 
 
 def test_small_input_starts_no_process(

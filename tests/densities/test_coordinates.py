@@ -19,22 +19,21 @@ from bpa_ppl import DataError, Isotropic, NBest, Prior, UsageError, check, from_
 from bpa_ppl._runtime.progress import no_report
 from bpa_ppl.adapting.adapt import adapt_draws, log_density
 from bpa_ppl.adapting.draw import draw
-from bpa_ppl.densities import weights_target
 from bpa_ppl.densities.target import Sampled, Target, evaluate
 from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.scale import LogNormalScale
 from bpa_ppl.posterior.weight_draws import name_weights
-from bpa_ppl.samplers import common_scale
 from bpa_ppl.samplers.auto import Auto
 from bpa_ppl.samplers.imh import IndependenceMetropolis
 from bpa_ppl.samplers.laplace import Laplace
 from bpa_ppl.samplers.map import PosteriorMode
+from bpa_ppl.samplers.nuts import Nuts
 from bpa_ppl.samplers.published import IsotropicRandomWalk
 from bpa_ppl.samplers.rwm import RandomWalkMetropolis
 
-FEATURES, LISTS, SIZE = 16, 3, 3
+FEATURES, LISTS, SIZE = 100, 3, 3
 #: The differences within lists have so many dimensions.
 DIRECTIONS = LISTS * (SIZE - 1)
 NAMES = [f"f{k}" for k in range(FEATURES)]
@@ -80,12 +79,6 @@ def build(name: str, likelihood: str = "oracle") -> Target:
     return log_density(judged(), weights, gain="quality", likelihood=likelihood, **options)
 
 
-@pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sample in the span of lists with few features, too."""
-    monkeypatch.setattr(weights_target, "_MANY", 10)
-
-
 def in_span(target: Target, sampler: Any) -> Sampled:
     with jax.enable_x64(True):
         assert choose_coordinates(target).dimension == DIRECTIONS
@@ -101,12 +94,11 @@ def rows_of(target: Target) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "likelihood"), [("correlated", "oracle"), ("canonical", "risk")])
-def test_the_span_has_the_moments_of_the_weights(name: str, likelihood: str, few: None) -> None:
+def test_the_span_has_the_moments_of_the_weights(name: str, likelihood: str) -> None:
     target = build(name, likelihood)
-    sampler = IndependenceMetropolis(draws=1000)
-    sampled = in_span(target, sampler)
+    sampled = in_span(target, IndependenceMetropolis(draws=1000))
     with jax.enable_x64(True):
-        direct = sampler.sample(target, 0, no_report)
+        direct = Nuts().sample(target, 0, no_report)
     assert_equal_moments(sampled.z["weights"], direct.z["weights"])
 
 
@@ -114,7 +106,7 @@ def test_the_span_has_the_moments_of_the_weights(name: str, likelihood: str, few
     ("name", "sampler"),
     [*((name, Laplace()) for name in PRIORS), ("learned", WALK)],
 )
-def test_log_densities_are_those_of_the_weights(name: str, sampler: Any, few: None) -> None:
+def test_log_densities_are_those_of_the_weights(name: str, sampler: Any) -> None:
     target = build(name)
     sampled = in_span(target, sampler)
     with jax.enable_x64(True):
@@ -126,7 +118,7 @@ def test_log_densities_are_those_of_the_weights(name: str, sampler: Any, few: No
 
 
 @pytest.mark.parametrize("name", PRIORS)
-def test_directions_outside_of_the_span_have_their_prior(name: str, few: None) -> None:
+def test_directions_outside_of_the_span_have_their_prior(name: str) -> None:
     target = build(name)
     sampled = in_span(target, IndependenceMetropolis(draws=500))
     factor = np.linalg.cholesky(target.prior.full_covariance)
@@ -137,7 +129,7 @@ def test_directions_outside_of_the_span_have_their_prior(name: str, few: None) -
     assert_moments(outside, np.zeros(outside.shape[2]), np.eye(outside.shape[2]))
 
 
-def test_the_mode_and_the_evidence_are_those_of_the_weights(few: None) -> None:
+def test_the_mode_and_the_evidence_are_those_of_the_weights() -> None:
     target = build("correlated")
     in_directions = in_span(target, PosteriorMode())
     with jax.enable_x64(True):
@@ -160,28 +152,8 @@ def with_common_scale(deviation: float) -> Target:
 
 
 @pytest.mark.slow
-def test_nuts_draws_the_common_scale_of_many_directions(
-    few: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The weights are those of the integral over the scale, which independent proposals sample."""
-    target = with_common_scale(0.5)
-    with jax.enable_x64(True):
-        independent = draw(Auto(draws=6000), target)
-        monkeypatch.setattr(common_scale, "_MANY_SCALED", 2 * DIRECTIONS - 1)
-        scaled = draw(Auto(draws=2000), target)
-        log_density, log_likelihood = evaluate(target, scaled.z)
-    assert independent.figures.chosen == "imh"
-    assert scaled.figures.chosen_because == "12 directions have a common scale"
-    assert scaled.figures.drawn_again_because is None
-    assert_equal_moments(scaled.z["weights"], independent.z["weights"])
-    np.testing.assert_allclose(scaled.log_density, log_density, rtol=1e-5, atol=1e-4)
-    expected = log_likelihood["oracle"]
-    np.testing.assert_allclose(scaled.log_likelihood["oracle"], expected, atol=1e-4)
-
-
-@pytest.mark.slow
-def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
-    """|z|² of nine weights is τ² χ²(9), and of the others χ²(7)."""
+def test_a_common_scale_is_drawn_for_all_directions() -> None:
+    """|z|² of nine weights is τ² χ²(9), and of the others χ²(91)."""
     target = replace(with_common_scale(0.5), likelihood=NoLikelihood())
     prior, matrix = target.prior, target.prior.covariance
     with jax.enable_x64(True):
@@ -190,7 +162,7 @@ def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
         sampled = draw(Laplace(draws=4000), target)
         log_density, _ = evaluate(target, sampled.z)
     # Sums over log τ have other nodes, which matters far from the centre.
-    np.testing.assert_allclose(sampled.log_density, log_density, rtol=1e-3)
+    np.testing.assert_allclose(sampled.log_density, log_density, rtol=3e-3)
     one = name_weights(
         sampled.z["weights"], NAMES, kind="weighted", log_weight=sampled.log_weight
     ).marginal.resampled()
@@ -205,10 +177,10 @@ def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
 
     # Few draws are repeated: the weights of importance are nearly equal.
     assert kstest(np.square(units[:9]).sum(axis=0), cdf).pvalue > 1e-3
-    assert kstest(np.square(units[9:]).sum(axis=0), chi2(7).cdf).pvalue > 1e-3
+    assert kstest(np.square(units[9:]).sum(axis=0), chi2(FEATURES - 9).cdf).pvalue > 1e-3
 
 
-def test_chains_that_stay_keep_all_weights(few: None) -> None:
+def test_chains_that_stay_keep_all_weights() -> None:
     target = build("learned")
     sampled = in_span(target, WALK)
     weights, directions = sampled.z["weights"], sampled.directions
@@ -219,7 +191,7 @@ def test_chains_that_stay_keep_all_weights(few: None) -> None:
 
 
 @pytest.mark.parametrize("model", ["user", "published"])
-def test_weights_stay_as_they_are(model: str, few: None) -> None:
+def test_weights_stay_as_they_are(model: str) -> None:
     """In models of a user, and for samplers whose steps are in the units of the weights."""
     target = build("canonical")
     if model == "published":

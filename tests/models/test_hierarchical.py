@@ -29,7 +29,7 @@ from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.weight_draws import name_weights
-from bpa_ppl.samplers import auto, chains
+from bpa_ppl.samplers import auto
 
 NAMES = ("judge a", "judge b")
 #: Customers with opposite opinions of the second judge.
@@ -114,7 +114,6 @@ def test_no_chain_of_nuts_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(auto.IndependenceMetropolis, "sample_by", None)
     monkeypatch.setattr(auto, "check_draws", lambda draws: Report("auto", draws.shape, ()))
-    monkeypatch.setattr(chains, "_PIECES", 1)  # the program of the fixture
     stages: list[str] = []
     options: dict[str, Any] = {"prior": PRIOR, "model": "hierarchical"}
     options |= {"sampler": "auto:draws=300,chains=2", "seed": 4}

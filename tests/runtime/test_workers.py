@@ -22,7 +22,7 @@ from support.raising import raises
 from support.small_demo import cache as cache
 from support.small_demo import write_small_demo
 
-from bpa_ppl import UsageError
+from bpa_ppl import UsageError, concatenate, read_nbest, write_nbest
 from bpa_ppl._runtime.workers import count_workers, parallel_workers, use_scheduler
 
 # Functions of the standard library, so that the worker processes need not import this module.
@@ -111,7 +111,7 @@ held_out = 10
 #: Commands with `--scheduler`.
 COMMANDS = (
     "adapt nbest -r ref -w moses.ini --sampler laplace -o posterior.nc",
-    "rerank nbest -p posterior.nc -o chosen --details details",
+    "rerank large -p posterior.nc -o chosen --details details",
     "experiment study.toml -o results",
     "sweep nbest -r ref -w moses.ini --sampler laplace --vary draws=100,200 --runs 2 -o sweep",
     "calibrate nbest -w moses.ini --samplers laplace --replications 20 -o calibration.json",
@@ -123,7 +123,6 @@ COMMANDS = (
 def test_commands_on_a_cluster_write_the_same_files(
     cluster: LocalCluster, scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bpa_ppl.decoding.reranker._SMALL", 1)
     written = []
     for options in ([], ["--scheduler", scheduler]):
         folder = tmp_path / f"{len(options)}"
@@ -131,6 +130,8 @@ def test_commands_on_a_cluster_write_the_same_files(
         monkeypatch.chdir(folder)
         write_small_demo(folder, sentences=24, candidates=8)
         Path("study.toml").write_text(STUDY, "utf-8")
+        # Fewer candidates are not worth the start of processes.
+        write_nbest(concatenate([read_nbest("nbest")] * 521, renumber=True), "large")
         for command in COMMANDS:
             before = cluster.scheduler.transition_counter
             succeed(*command.split(), *options)

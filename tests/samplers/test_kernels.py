@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 from numpyro.infer import HMC
@@ -15,10 +13,8 @@ from support.moment_checks import assert_moments
 from support.raising import raises
 
 from bpa_ppl import Isotropic, UsageError, adapt, check
-from bpa_ppl.densities.mode import repeat_start
 from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.samplers import chains
 from bpa_ppl.samplers.kernels import KERNELS, NumpyroKernel
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 
@@ -44,16 +40,6 @@ def test_moments_are_those_of_quadrature(sampler: str) -> None:
     again = SAMPLERS.restore(draws.record.sampler.name, draws.record.sampler.settings)
     engine = SAMPLERS.resolve(sampler, SETTINGS[sampler])
     assert (again, hash(again)) == (engine, hash(engine))
-
-
-@pytest.mark.parametrize("kernel", ["AIES", "ESS", "HMC"])
-def test_types_of_a_state_are_those_after_a_step(kernel: str) -> None:
-    """Else the program that draws is compiled twice."""
-    density = TARGET.density()
-    keys, start = jax.random.split(jax.random.key(0), 6), repeat_start(density, 6)
-    begin = partial(chains._initial_state, SAMPLERS.resolve(f"numpyro:{kernel}"))
-    state = jax.eval_shape(begin, density, None, keys, start)
-    assert not any(value.weak_type for value in jax.tree.leaves(state))
 
 
 @pytest.mark.slow

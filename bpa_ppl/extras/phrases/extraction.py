@@ -22,7 +22,7 @@ from bpa_ppl.text.language_model import TextModel
 from bpa_ppl.text.words import Ragged, iter_sentences
 
 _SENTENCES = 20_000  # per batch
-_MAX_PENDING = 1 << 24  # occurrences of pairs that are counted at once
+MAX_PENDING = 1 << 24  # occurrences of pairs that are counted at once
 _HALF = 32  # bits of the number of a target phrase
 
 
@@ -77,7 +77,7 @@ def extract_phrases(
             columns = np.ascontiguousarray(spans.T)
             head = trees[0].numbers(sides[0], starts, *columns[:2]).astype(np.int64)
             pending.append((head << _HALF) + trees[1].numbers(sides[1], starts, *columns[2:]))
-            if sum(map(len, pending)) > _MAX_PENDING:
+            if sum(map(len, pending)) > MAX_PENDING:
                 pairs, counts = _merge_counts(pairs, counts, pending)
                 pending = []
             report(done, done, "sentence pairs")

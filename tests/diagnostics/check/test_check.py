@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from scipy import stats
 from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
 from support.records import with_parts, with_record
@@ -18,7 +17,7 @@ from support.records import with_parts, with_record
 from bpa_ppl import check, write_posterior
 from bpa_ppl.diagnostics.check.advice import find_advice
 from bpa_ppl.diagnostics.check.check import Report, check_and_record, read_report
-from bpa_ppl.diagnostics.check.convergence import Tails, _z_score, compare_chains
+from bpa_ppl.diagnostics.check.convergence import Tails, compare_chains
 from bpa_ppl.diagnostics.check.diagnostic import Run
 from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.arviz_functions import import_arviz
@@ -639,17 +638,6 @@ def test_chains_that_are_short_do_not_disagree(chains: int, effective: float) ->
     assert "draw more" in runs["short"]
     assert "warmup" not in runs["short"]
     assert " disagree " in runs["apart"]
-
-
-@pytest.mark.parametrize("level", [0.005, 1e-4, 1e-9])
-def test_z_scores_are_scaled_by_the_quantiles_of_scipy_stats(level: float) -> None:
-    rng = np.random.default_rng(0)
-    shift, errors = rng.normal(size=50), rng.gamma(1.0, size=(2, 50))
-    effective = 10 ** rng.uniform(-1, 7, size=(2, 50))
-    degrees = (errors**2).sum(axis=0) ** 2 / (errors**4 / np.fmax(effective / 10, 1)).sum(axis=0)
-    scale = stats.norm.isf(level) / stats.t.isf(level, degrees)
-    expected = shift / np.sqrt((errors**2).sum(axis=0)) * scale
-    np.testing.assert_allclose(_z_score(shift, errors, effective, level), expected, rtol=1e-10)
 
 
 FEATURES = [f"F{k}" for k in range(8)]

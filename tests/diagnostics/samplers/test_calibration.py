@@ -20,7 +20,6 @@ from support.raising import raises
 from support.targets import plane
 
 from bpa_ppl import Isotropic, UsageError, log_density
-from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.diagnostics.samplers import calibration
 from bpa_ppl.diagnostics.samplers.calibration import (
     LOG_LIKELIHOOD,
@@ -156,14 +155,7 @@ def test_a_chain_that_never_moves_is_not_an_error() -> None:
     assert kstest(still.ranks[:, 0], "uniform").pvalue > 0.001
 
 
-def test_copies_of_a_simulation_in_a_worker_are_compiled_once() -> None:
-    def program(y: Any) -> None:
-        numpyro.sample("y", dist.Normal(numpyro.sample("mean", dist.Normal(0, 1)), 1), obs=y)
-
-    simulation = calibration._make_simulation(make_model_target(program, (np.zeros(3),)))
-    copies = [cloudpickle.loads(cloudpickle.dumps(simulation)) for _ in range(2)]
-    assert copies[1].target.model is not copies[0].target.model
-    assert calibration._keep_first(copies[1]) is calibration._keep_first(copies[0]) is copies[1]
+def test_a_density_keeps_its_types_in_a_worker() -> None:
     density = density_to_simulate(TARGET.pool, TARGET.canonical)
     with jax.enable_x64(False):  # as in a worker
         copy = cloudpickle.loads(cloudpickle.dumps(density))

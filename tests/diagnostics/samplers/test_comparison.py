@@ -31,11 +31,9 @@ from bpa_ppl.diagnostics.samplers.comparison import (
     MAX_BIAS,
     NOT_CONVERGED,
     Comparison,
-    _describe_differences,
     compare,
 )
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
-from bpa_ppl.diagnostics.samplers.joint_test import Distance
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.posterior.draws import name_array
 from bpa_ppl.posterior.weight_draws import name_weights
@@ -304,10 +302,3 @@ def test_rounded_values_are_named() -> None:
     assert "rounded" not in compare(exact, {"mu": other["mu"] + 0.1})["a"].reason
     found = compare({"mu": exact["mu"].round(1) + 0.1}, other)["a"]
     assert found.reason.startswith("the values of mu in a are rounded: write all their digits; ")
-
-
-@pytest.mark.parametrize(("p", "found"), [(0.0051, 0), (0.0049, 2)])
-def test_half_of_the_level_of_one_percent_is_for_either_test(p: float, found: int) -> None:
-    row = {"variable": "a", "quantity": "mean", "bias": 0.3, "z": 3.0, "p_value": p}
-    distance = Distance(0.3, 0.2, p, 500, p, "the mean of a", 0.3, p, 0.6, p)
-    assert len(list(_describe_differences([row], distance))) == found

@@ -8,7 +8,7 @@ from scipy.stats import binom, energy_distance
 from support.compared_draws import NAMES, importance_sample, tied
 from support.external_posterior import autoregressive
 
-from bpa_ppl.diagnostics.samplers.comparison import _describe_differences
+from bpa_ppl import compare
 from bpa_ppl.diagnostics.samplers.joint_test import SPLITS, Distance, measure_joint_distance
 from bpa_ppl.posterior.draws import name_array
 
@@ -75,8 +75,8 @@ def test_what_differs_is_named() -> None:
 def judge(values: np.ndarray, truth: np.ndarray) -> tuple[Distance, str]:
     """Return the joint test, and the reason that a comparison gives for it."""
     ours, theirs = (name_array(x, ("a", "b", "c")) for x in (values, truth))
-    found = measure_joint_distance(ours, theirs)
-    return found, "; ".join(_describe_differences((), found))
+    arrays = ({n: x[..., k] for k, n in enumerate("abc")} for x in (values, truth))
+    return measure_joint_distance(ours, theirs), compare(*arrays)["a"].reason
 
 
 def test_pairs_of_very_many_variables_are_chosen_by_their_correlation() -> None:

@@ -26,7 +26,6 @@ from bpa_ppl.extras.judging.juries import (
     JudgeRow,
     Judges,
     Jury,
-    _Refits,
     bound_independent,
     count_independent,
     estimate_value,
@@ -229,6 +228,7 @@ def test_copies_of_one_judge_are_worth_one_and_the_cheapest_copy_is_left() -> No
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")  # of few answers
 def test_the_forecast_of_labels_is_calibrated() -> None:
     """Weights from the prior, 40 answers: 90 % intervals contain what exact weights win."""
     covered, forecast, actual, later = 0, [], [], []
@@ -238,22 +238,23 @@ def test_the_forecast_of_labels_is_calibrated() -> None:
         true = TAU * rng.normal(size=count)
         _, judged = simulated(3 * size, seed, true)
         part = judged.select(np.arange(size))
-        problem = log_density(part, prior=f"isotropic:scale={TAU * part.spread.mean()}")
-        refits = _Refits(problem)
-        (mean, low, high), _ = refits.forecast(refits.full)
+        prior = f"isotropic:scale={TAU * part.spread.mean()}"
+        posterior = bpa.adapt(part, prior=prior, sampler="laplace")
+        mean, low, high = judges(posterior, part, unchecked=True).remaining
+        of_part = as_weight_draws(posterior).mean
         new = rng.normal(size=(4000, count))
         p = expit(new @ true)
 
         def accuracy(weights: Float64, new: Float64 = new, p: Float64 = p) -> float:
             return float(np.where(new @ weights > 0, p, 1 - p).mean())
 
-        won = accuracy(true) - accuracy(refits.full.mean)
-        more = log_density(judged, prior=f"isotropic:scale={TAU * judged.spread.mean()}")
-        of_all = _Refits(more).full.mean
+        won = accuracy(true) - accuracy(of_part)
+        prior = f"isotropic:scale={TAU * judged.spread.mean()}"
+        of_all = as_weight_draws(bpa.adapt(judged, prior=prior, sampler="laplace")).mean
         covered += low <= won <= high
         forecast.append(mean)
         actual.append(won)
-        later.append(accuracy(of_all) - accuracy(refits.full.mean))
+        later.append(accuracy(of_all) - accuracy(of_part))
     assert covered >= binom(runs, 0.9).ppf(0.001)
     difference = np.array(forecast) - actual
     assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(runs)

@@ -73,7 +73,7 @@ def test_pairs_agree_with_definition(longest: int, tmp_path: Path) -> None:
 
 
 def test_counts_are_summed_over_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bpa_ppl.extras.phrases.extraction._MAX_PENDING", 1000)
+    monkeypatch.setattr("bpa_ppl.extras.phrases.extraction.MAX_PENDING", 1000)
     pairs = random_pairs(60, np.random.default_rng(2)) * 400
     reports: list[tuple[int, int]] = []
     table = extract_phrases(

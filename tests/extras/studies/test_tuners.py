@@ -11,7 +11,6 @@ from support.raising import raises
 from support.tuning_problems import planted_lists, problem_of, random_lists
 
 from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
-from bpa_ppl.extras.studies.tuning import pro
 from bpa_ppl.extras.studies.tuning.mert import Mert, choose_step, find_envelopes, search_line
 from bpa_ppl.extras.studies.tuning.mira import Mira
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
@@ -94,12 +93,18 @@ def test_one_step_of_mira() -> None:
 
 def test_classifier_of_pro_solves_its_equation() -> None:
     # n pairs that differ by 1: λ is where the penalty λ balances 2·C·n·p(wrong order).
-    (weight,) = pro._fit_classifier(np.ones((7, 1)), np.zeros(7), np.zeros(1), penalty=0.5)
+    tuner = TUNERS["pro"](iterations=1, kept=7, interpolation=1.0, penalty=0.5)
+    features, counts = np.array([[1.0], [0.0]]), np.array([[0.0, 10.0], [10.0, 10.0]])
+
+    def tune(fixed: np.ndarray) -> float:
+        lists = TuningLists(np.array([0, 2]), features, fixed, counts)
+        return float(tuner.tune(problem_of(lists, np.zeros(1))).weights[0])
+
+    weight = tune(np.zeros(2))
     assert weight == pytest.approx(2 * 0.5 * 7 / (1 + np.exp(weight)), rel=1e-4)
     assert weight > 1
     # Features with fixed weights that order every pair already leave next to nothing to learn.
-    (weight,) = pro._fit_classifier(np.ones((7, 1)), np.full(7, 20.0), np.zeros(1), penalty=0.5)
-    assert abs(weight) < 1e-6
+    assert abs(tune(np.array([20.0, 0.0]))) < 1e-6
 
 
 @pytest.mark.parametrize("whole", [False, True])

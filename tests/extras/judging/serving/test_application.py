@@ -17,7 +17,7 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import Reranker, UsageError, from_lists, rerank
-from bpa_ppl.extras.judging.serving import app, web
+from bpa_ppl.extras.judging.serving import app
 from bpa_ppl.extras.judging.serving.app import application, select_fields
 from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.posterior.files import read_weight_draws
@@ -227,51 +227,47 @@ def test_failures_are_json(posterior: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert codes == [(503, "out-of-memory"), (500, "internal")]
 
 
-def test_unfinished_bodies_are_bounded(
-    posterior: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(web, "_PATIENCE", 0.2)
-    monkeypatch.setattr(app, "_BODIES", 150)
-    service = application(partial(Reranker, posterior), Limits(max_body=100))
+def test_unfinished_bodies_are_bounded(posterior: Path, caplog: pytest.LogCaptureFixture) -> None:
+    service = application(partial(Reranker, posterior), Limits(max_body=2**27))
 
-    async def status() -> int:
+    async def status(size: int) -> int:
         sent: list[Any] = []
-        parts = [{"type": "http.request", "body": b" " * 90, "more_body": True}]
 
         async def receive() -> Any:
-            return parts.pop() if parts else await asyncio.sleep(9)
+            await asyncio.sleep(0.01)
+            return {"type": "http.request", "body": b"[]", "more_body": False}
 
         async def send(message: Any) -> None:
             sent.append(message)
 
         headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        headers += [(b"content-length", str(size).encode())]
         scope = {"type": "http", "method": "POST", "path": "/rerank", "headers": headers}
         await service(scope | {"query_string": b""}, receive, send)
         return int(sent[0]["status"])
 
     async def both() -> list[int]:
-        return [*await asyncio.gather(status(), status()), await status()]
+        return [*await asyncio.gather(status(2**27), status(1)), await status(1)]
 
-    assert asyncio.run(both()) == [408, 503, 408]
+    assert asyncio.run(both()) == [422, 503, 422]
 
 
-def test_bodies_are_read_in_the_threads_which_stay_busy_after_a_timeout(
+def test_requests_are_answered_in_threads_which_stay_busy_after_a_timeout(
     posterior: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
 
-    def slow(kind: str, body: bytearray) -> None:
+    def slow(*arguments: object) -> None:
         with pytest.raises(RuntimeError):
             asyncio.get_running_loop()
-        calls.append(body)
-        time.sleep(0.5)
+        calls.append(arguments)
+        time.sleep(1)
         raise MemoryError
 
-    monkeypatch.setattr(app, "_records", slow)
-    monkeypatch.setattr(app, "_THREADS", 1)
+    monkeypatch.setattr(app, "answer_records", slow)
     with client_of(posterior, Limits(timeout=0.1)) as client:
         codes = [client.post("/rerank", json=GOOD).json()["code"] for _ in range(3)]
-    assert (codes, len(calls)) == (["timeout"] * 3, 1)
+    assert (codes, len(calls)) == (["timeout"] * 3, 2)
 
 
 def test_what_the_model_expects(client: Any) -> None:
