@@ -22,11 +22,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.browser import CHROMIUM, Browser
 from support.extras import require_extras
+from support.records import import_arviz
 
 from bpa_ppl import NBest, from_lists, read_nbest
-from bpa_ppl._runtime.messages import LOGGER, WarningsHandler
+from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl.components import Registry, find_plugins
-from bpa_ppl.posterior.arviz_functions import import_arviz
+from bpa_ppl.extending import WarningsHandler
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"

@@ -14,22 +14,25 @@ import numpy as np
 import pytest
 from support.extras import require_extras
 from support.raising import raises
-from support.registries import REGISTRIES
+from support.records import name_weights
+from support.registries import (
+    FEATURES,
+    GAINS,
+    LIKELIHOODS,
+    NBEST_FORMATS,
+    PRIORS,
+    REGISTRIES,
+    RULES,
+    SAMPLERS,
+    WEIGHT_FORMATS,
+)
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, from_lists
 from bpa_ppl.components import Registry
-from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.features.source import FEATURES
-from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.gains.gains import text_metrics
-from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.gains.ter import TER
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.models.priors.prior import PRIORS
-from bpa_ppl.posterior.weight_draws import name_weights
-from bpa_ppl.samplers.sampler import SAMPLERS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = "docs/how-to/additions.md"

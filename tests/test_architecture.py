@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from support.records import name_weights
 
 from bpa_ppl import errors, from_lists, write_nbest, write_posterior
 from bpa_ppl.adapting import adapt as adapting
 from bpa_ppl.adapting import build as building
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.errors import CODES
-from bpa_ppl.posterior.weight_draws import name_weights
 
 ROOT = Path(__file__).resolve().parent.parent
 

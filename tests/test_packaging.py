@@ -27,13 +27,12 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from support.judged_lists import judged_lists, write_json_lines
+from support.records import arviz_version, name_weights
 from support.user_files import compress_zstd
 
 import bpa_ppl
 from bpa_ppl.adapting.adapt import adapt_draws
 from bpa_ppl.diagnostics.check.check import check_and_record
-from bpa_ppl.posterior.arviz_functions import arviz_version
-from bpa_ppl.posterior.weight_draws import name_weights
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

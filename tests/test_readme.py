@@ -21,11 +21,11 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 from support.command_line import run
 from support.pages import NUMBER, assert_prints
+from support.records import read_weight_draws
 
 import bpa_ppl
 from bpa_ppl import read_nbest
 from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.posterior.files import read_weight_draws
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")

@@ -34,10 +34,8 @@ from sklearn.utils.estimator_checks import (
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, UsageError
-from bpa_ppl.models.priors.isotropic import Isotropic
+from bpa_ppl import BayesianRanker, DataError, Isotropic, UsageError
 from bpa_ppl.samplers.laplace import Laplace
-from bpa_ppl.sklearn import BayesianRanker
 
 
 def expected_failures(estimator: BaseEstimator) -> dict[str, str]:

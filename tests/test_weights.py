@@ -10,17 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.raising import raises
 
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, from_lists
 from bpa_ppl.adapting.warn import describe_totals
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.lists.building import from_lists
-from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.weights import (
-    StartingWeights,
-    Weights,
-    is_log_probability,
-    match,
-    unnamed_weights,
-)
+from bpa_ppl.extending import StartingWeights, match
+from bpa_ppl.weights import is_log_probability, unnamed_weights
 
 MOSES = from_lists([["a", "b"]], [[[1, 0], [3, 0]]], ["LM0", "UnknownWordPenalty0"])
 VALUES = {"TM0[1]": 0.25, "LM0": 0.5, "TM0[0]": -1.0}

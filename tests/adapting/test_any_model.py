@@ -22,17 +22,17 @@ from numpyro.contrib.module import _update_params
 from numpyro.handlers import substitute
 from scipy.stats import gamma, invgamma, lognorm, norm
 from support.raising import raises
+from support.registries import SAMPLERS
 from support.targets import moments_of, starting_at_zero
 
 import bpa_ppl as bpa
+from bpa_ppl import DataError, UsageError, as_draws
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.model_target import make_model_target
-from bpa_ppl.densities.target import Sampled, Target
-from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.posterior.adapter import as_draws, to_arviz
+from bpa_ppl.extending import Sampled, Target
+from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.statistics import ess
-from bpa_ppl.samplers.sampler import SAMPLERS
 
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])

@@ -19,10 +19,10 @@ from numpyro.infer import MCMC, NUTS
 from support.raising import raises
 
 import bpa_ppl as bpa
+from bpa_ppl import DataError, UsageError
 from bpa_ppl.densities.labels import label_sites
 from bpa_ppl.densities.model_target import make_model_target
-from bpa_ppl.densities.target import Target
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.extending import Target
 
 ROWS = pd.DataFrame(
     {

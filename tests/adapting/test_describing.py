@@ -17,12 +17,8 @@ import pytest
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest, from_lists
-from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.observe import Observed, observe
-from bpa_ppl.adapting.prepare import Prepared, prepare
-from bpa_ppl.errors import UsageError
-from bpa_ppl.extending import oracles
+from bpa_ppl import NBest, UsageError, from_lists, log_density
+from bpa_ppl.extending import Observed, Prepared, observe, oracles, prepare
 
 
 def lists(**extras: Any) -> NBest:

@@ -16,38 +16,42 @@ from sklearn.linear_model import LogisticRegression
 from support import reference_model
 from support.moment_checks import assert_moments
 from support.raising import raises
+from support.registries import LIKELIHOODS
 from support.targets import integrated, moments_of
 
 from bpa_ppl import (
+    BayesianRanker,
     DataError,
+    Isotropic,
     NBest,
+    OracleChoice,
     Reranker,
     adapt,
     as_weight_draws,
     from_arrays,
     from_lists,
+    log_density,
     rerank,
 )
-from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.observe import observe
-from bpa_ppl.adapting.prepare import choose_likelihood, prepare
-from bpa_ppl.adapting.prior import choose_prior
-from bpa_ppl.extending import oracles
+from bpa_ppl.adapting.prepare import choose_likelihood
+from bpa_ppl.extending import (
+    Likelihood,
+    Lists,
+    Metric,
+    choose_prior,
+    log_linear,
+    observe,
+    oracles,
+    prepare,
+)
 from bpa_ppl.gains.column import Column
-from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.oracles import find_judged
 from bpa_ppl.gains.ter import TER
-from bpa_ppl.models.choice import OracleChoice
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, Observations
+from bpa_ppl.models.likelihoods.likelihood import Observations
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.preference import Preference
-from bpa_ppl.models.lists import Lists
-from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.sklearn import BayesianRanker
 
 CANONICAL = {"a": 0.5, "b": -0.2}
 quiet = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
@@ -276,7 +280,7 @@ def judged_pairs(pairs: int, strength: float, seed: int) -> NBest:
     return lists.with_sentence_extras(preferences=answers)
 
 
-def errors(probability: Float64, chosen: Float64) -> tuple[float, float]:
+def errors(probability: np.ndarray, chosen: np.ndarray) -> tuple[float, float]:
     """Return mean probability − share right, and the expected calibration error in ten bins."""
     p, right = probability.reshape(-1, 2), chosen.reshape(-1, 2)
     best = p.argmax(axis=1)

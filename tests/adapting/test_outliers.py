@@ -12,7 +12,6 @@ from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, from_lists
-from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.adapting.warn import describe_outliers
 
@@ -21,14 +20,14 @@ RNG = np.random.default_rng(0)
 GOOD = RNG.normal(size=(LISTS * SIZE, 2))
 
 
-def made(columns: Float64, sizes: Any = (SIZE,) * LISTS) -> NBest:
+def made(columns: np.ndarray, sizes: Any = (SIZE,) * LISTS) -> NBest:
     """Return lists with some columns as features."""
     parts = np.split(columns.reshape(sum(sizes), -1), np.cumsum(sizes)[:-1])
     names = list("ab")[: parts[0].shape[1]]
     return from_lists([["text"] * size for size in sizes], [p.tolist() for p in parts], names)
 
 
-def spread(values: Float64) -> float:
+def spread(values: np.ndarray) -> float:
     """Return the standard deviation within lists of equal size; missing values do not count."""
     frame = pd.DataFrame({"list": np.repeat(np.arange(LISTS), SIZE), "value": values})
     return float(

@@ -11,21 +11,27 @@ import pytest
 from scipy.special import expit
 from support.raising import raises
 from support.reference_model import given
+from support.registries import LIKELIHOODS
 from support.targets import by_domain, starting_at_zero
 
-from bpa_ppl import NBest, adapt, check, from_lists, log_density
+from bpa_ppl import (
+    DataError,
+    Draws,
+    NBest,
+    Prior,
+    adapt,
+    as_weight_draws,
+    check,
+    from_lists,
+    log_density,
+    read_posterior,
+    write_posterior,
+)
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.densities.target import constrain_draws, evaluate
 from bpa_ppl.diagnostics.pages.raters import compare_raters
 from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.errors import DataError
 from bpa_ppl.gains.preferences import agreement, iter_choices
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.files import write_posterior
-from bpa_ppl.posterior.opening import read_posterior
 
 TRUE = np.array([1.0, -0.6])
 NAMES = ("LM0", "WP0")

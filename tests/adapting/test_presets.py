@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 from support.judged_lists import judged_lists
 from support.raising import raises
+from support.registries import PRIORS, SAMPLERS
 
-from bpa_ppl import NBest, UsageError, adapt, as_weight_draws, check, read_weights
-from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl import NBest, UsageError, adapt, as_weight_draws, check, log_density, read_weights
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.adapting.finish import describe_adaptation
-from bpa_ppl.adapting.settings import PRESETS, Settings, resolve_settings
+from bpa_ppl.adapting.settings import PRESETS, resolve_settings
+from bpa_ppl.extending import Settings
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import measure_deviation
-from bpa_ppl.models.priors.prior import PRIORS
-from bpa_ppl.samplers.sampler import SAMPLERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}

@@ -12,17 +12,28 @@ from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import norm
 from support import reference_model
 from support.raising import raises
+from support.records import PriorRecord
 
-from bpa_ppl import DataError, NBest, UsageError, adapt, as_weight_draws, check, from_lists, rerank
+from bpa_ppl import (
+    DataError,
+    Isotropic,
+    NBest,
+    Prior,
+    UsageError,
+    adapt,
+    as_weight_draws,
+    check,
+    from_lists,
+    log_density,
+    rerank,
+)
 from bpa_ppl._runtime.messages import Note, capture_notes
-from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.adapting.finish import describe_adaptation
+from bpa_ppl.extending import StartingWeights
 from bpa_ppl.models.likelihoods.oracle import Margin
-from bpa_ppl.models.priors.isotropic import Isotropic, expected_scale
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.record import PriorRecord
-from bpa_ppl.weights import StartingWeights, equal_weights
+from bpa_ppl.models.priors.isotropic import expected_scale
+from bpa_ppl.weights import equal_weights
 
 SIZE = 6
 

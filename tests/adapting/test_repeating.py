@@ -9,18 +9,15 @@ import numpy as np
 import pytest
 from support import reference_model
 from support.raising import raises
-from support.records import with_record
+from support.records import name_weights, read_weight_draws, with_record
+from support.registries import GAINS
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Isotropic, NBest, Prior, UsageError, recorded_options
 from bpa_ppl.diagnostics.pages.provenance import signature
+from bpa_ppl.extending import StartingWeights, log_linear
 from bpa_ppl.features.length import Length
-from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.weight_draws import name_weights
-from bpa_ppl.weights import StartingWeights
 
 NAMES = ["lm", "tm", "wp"]
 CANONICAL = {"lm": 0.5, "tm": 0.2, "wp": -1.0}

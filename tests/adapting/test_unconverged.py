@@ -13,16 +13,12 @@ import numpy as np
 import pytest
 from support.extras import HAS_EXTRAS
 from support.raising import raises
-from support.records import with_parts, with_record
+from support.records import Figures, name_weights, read_weight_draws, with_parts, with_record
 
 import bpa_ppl as bpa
-from bpa_ppl import BpaError, Draws, NotConverged, extending
+from bpa_ppl import BpaError, Draws, NotConverged, Prior, extending
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.models.priors.learned import learn_hierarchy
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.record import Figures
-from bpa_ppl.posterior.weight_draws import name_weights
 
 NAMES = ("LM0", "TM0")
 DRAWN = np.random.default_rng(0).normal(0.5, 0.2, size=(4, 1000, 2))

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 from support import reference_model
 
-from bpa_ppl import Prior, adapt
-from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl import BpaWarning, Draws, Prior, adapt, as_weight_draws
 
 NAMES = ["LM0", "TM0"]
 PAIRS = reference_model.pairs(np.random.default_rng(2).normal(size=(6, 2)), NAMES)

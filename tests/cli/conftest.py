@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from msgspec import structs
 from support.command_line import run
-from support.records import with_parts, with_record
+from support.records import read_weight_draws, with_parts, with_record
 from support.small_demo import cache as cache
 from support.small_demo import write_small_demo
 
 from bpa_ppl import write_posterior
-from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.weight_draws import FIXED
 
 

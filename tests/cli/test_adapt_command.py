@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from support.command_line import refused, succeed
 from support.judged_pairs import compared_lists
+from support.records import ComponentRecord, ObservedRecord, Record, name_weights, read_weight_draws
 
 import bpa_ppl as bpa
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.record import ComponentRecord, ObservedRecord, Record
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl import Prior
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-q")
 MAP = (*ADAPT, "--sampler", "map", "-o", "new.nc")

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from support.command_line import refused, succeed
 from support.raising import raises
+from support.records import name_weights, read_weight_draws
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Reranker, UsageError, from_lists
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.weight_draws import name_weights
 
 JUDGES = ["good", "fair"]
 RERANK = ("rerank", "new.jsonl", "-p", "posterior.nc", "-o", "chosen.txt")

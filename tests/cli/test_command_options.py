@@ -10,8 +10,9 @@ import pytest
 from cyclopts import App
 from cyclopts.argument import Argument
 from support.command_line import run
+from support.registries import GAINS, NBEST_FORMATS, RULES, SAMPLERS
 
-from bpa_ppl.adapting.settings import SETTINGS, Settings
+from bpa_ppl.adapting.settings import SETTINGS
 from bpa_ppl.cli.adapt import adapt
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.needs import Needs
@@ -19,10 +20,7 @@ from bpa_ppl.cli.options import describe_setting
 from bpa_ppl.cli.outputs import read_marks
 from bpa_ppl.decoding.options import OPTIONS as RERANKING
 from bpa_ppl.decoding.options import RerankOptions
-from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.formats.format import NBEST_FORMATS
-from bpa_ppl.gains.metric import GAINS
-from bpa_ppl.samplers.sampler import SAMPLERS
+from bpa_ppl.extending import Settings
 
 
 def words_of(group: App, *before: str) -> list[tuple[str, ...]]:

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from support.command_line import refused, run, succeed
 from support.judged_lists import judged_lists, write_json_lines
-from support.records import with_record
+from support.records import read_weight_draws, with_record
 
 import bpa_ppl as bpa
 from bpa_ppl.cli.options import Reading
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
-from bpa_ppl.posterior.files import read_weight_draws
 
 LISTS = ("adapt", "lists.jsonl", "-o", "p.nc")
 ADAPT = (*LISTS, "-w", "w.txt", "--gain", "comet", "--sampler", "map")

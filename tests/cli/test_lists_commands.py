@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.command_line import refused, succeed
+from support.records import read_weight_draws
 
 import bpa_ppl as bpa
 from bpa_ppl.formats.references import read_references
-from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.model_files import read_arpa
 

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from support.command_line import run, succeed
 
-from bpa_ppl import NBest, describe, from_lists
+from bpa_ppl import NBest, UsageError, describe, from_lists
 from bpa_ppl.adapting import adapt as adapting
-from bpa_ppl.adapting.observe import Observed
-from bpa_ppl.errors import UsageError
-from bpa_ppl.extending import gains
+from bpa_ppl.extending import Observed, gains
 from bpa_ppl.gains.gains import resolve
 
 #: The candidates of two lists with their scores, multiples of ¼ below 0; ids, sources, references.

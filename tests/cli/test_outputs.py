@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 import pytest
 from cyclopts import App
 from support.command_line import refused, run
-from support.records import with_record
+from support.records import RecipeRecord, SourceRecord, read_weight_draws, with_record
 
+from bpa_ppl import BpaError, UsageError, write_posterior
 from bpa_ppl.cli.app import app, run_command
 from bpa_ppl.cli.outputs import WORD, Written, check_outputs, read_marks
-from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.streams import atomic_writer
-from bpa_ppl.posterior.files import read_weight_draws, write_posterior
-from bpa_ppl.posterior.record import RecipeRecord, SourceRecord
 
 #: Parameters that name no output, and take any text. One that is not here fails the tests: give
 #: its type `Written` if it names an output, or add it.

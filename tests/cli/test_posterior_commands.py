@@ -13,11 +13,10 @@ from threading import Thread
 import numpy as np
 import pytest
 from support.command_line import refused, run, succeed
+from support.records import name_weights, read_weight_draws
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.weight_draws import name_weights
 
 RERANK = ("rerank", "nbest", "-p", "good.nc")
 SENTENCES = 12  # in the lists of the fixture

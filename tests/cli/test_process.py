@@ -19,10 +19,11 @@ from unittest.mock import patch
 import pytest
 from support.command_line import PROGRAM, run, start, succeed
 
-from bpa_ppl._runtime.messages import LOGGER, log_info, warn_user
+from bpa_ppl._runtime.messages import LOGGER, log_info
 from bpa_ppl.cli import options
 from bpa_ppl.cli.app import main, show_messages
 from bpa_ppl.cli.signals import Ended, ending_signals
+from bpa_ppl.extending import warn_user
 from bpa_ppl.samplers.map import PosteriorMode
 
 INSTALLED = str(Path(sys.executable).parent / "bpa")

@@ -14,15 +14,23 @@ from support import reference_model
 from support.external_posterior import autoregressive, external_posterior
 from support.raising import raises
 from support.random_lists import NAMES, random_lists, random_sizes
+from support.records import Record, name_weights
 
 import bpa_ppl as bpa
-from bpa_ppl import Choices, DataError, NBest, NotConverged, Reranker, UsageError, from_lists
-from bpa_ppl.decoding.rules import Mbr, Predictive, Rule
+from bpa_ppl import (
+    BpaWarning,
+    Choices,
+    DataError,
+    NBest,
+    NotConverged,
+    Reranker,
+    UsageError,
+    from_lists,
+)
+from bpa_ppl.decoding.rules import Mbr, Predictive
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
-from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior.record import Record
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.extending import Rule
 
 DRAWS = 600  # more than one batch
 JUDGES: dict[str, Any] = {

@@ -17,10 +17,29 @@ import pytest
 from scipy.special import softmax
 from support import reference_model
 from support.raising import raises
-from support.records import with_parts, with_record
+from support.records import (
+    ObservedRecord,
+    RecipeRecord,
+    Record,
+    SourceRecord,
+    name_weights,
+    read_weight_draws,
+    with_parts,
+    with_record,
+)
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, from_lists, rerank
+from bpa_ppl import (
+    DataError,
+    Draws,
+    NBest,
+    NotConverged,
+    Reranker,
+    UsageError,
+    from_lists,
+    rerank,
+    write_posterior,
+)
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.reranker import with_defaults
 from bpa_ppl.decoding.rules import AlignedDraws, Decider, Mbr, Predictive
@@ -28,10 +47,6 @@ from bpa_ppl.diagnostics.check import check as check_module
 from bpa_ppl.diagnostics.check.check import check_and_record, read_report
 from bpa_ppl.lists.drift import feature_scales
 from bpa_ppl.posterior import record as records
-from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.files import read_weight_draws, write_posterior
-from bpa_ppl.posterior.record import ObservedRecord, RecipeRecord, Record, SourceRecord
-from bpa_ppl.posterior.weight_draws import name_weights
 
 #: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
 MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0,mean=0"}

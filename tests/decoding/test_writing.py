@@ -21,9 +21,9 @@ from support.raising import raises
 from support.random_lists import NAMES, random_lists, random_sizes
 
 from bpa_ppl import Choices, DataError, NBest, Reranker, UsageError, from_lists, rerank
-from bpa_ppl.decoding.rules import Rule
 from bpa_ppl.decoding.writing import AlignedTexts, format_texts, rerank_to, write_texts
 from bpa_ppl.diagnostics.ways.paired import compare_choices
+from bpa_ppl.extending import Rule
 
 #: Candidates and references are random, which is noticed.
 pytestmark = [

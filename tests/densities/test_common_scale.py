@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, adapt, as_weight_draws, check, from_arrays
-from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl import NBest, adapt, as_weight_draws, check, from_arrays, log_density
 
 JUDGES, LABELS = 9, 10
 
 
-def agreeing_judges() -> tuple[NBest, Float64]:
+def agreeing_judges() -> tuple[NBest, np.ndarray]:
     """Return ten pairs with the grades of nine judges who are right in 79 %.
 
     Some weights explain all ten choices, however large they are.
@@ -31,7 +29,7 @@ def agreeing_judges() -> tuple[NBest, Float64]:
     return lists.with_extras(gain=gain), difference
 
 
-def quantiles_by_draws_of_the_prior(lists: NBest, difference: Float64) -> Float64:
+def quantiles_by_draws_of_the_prior(lists: NBest, difference: np.ndarray) -> np.ndarray:
     """Return the 97.5 % quantile of each |weight|, by draws of the prior and their likelihoods.
 
     A likelihood is at most 1, so that no draw has much weight: 97,000 of a million are effective.
@@ -52,7 +50,7 @@ def quantiles_by_draws_of_the_prior(lists: NBest, difference: Float64) -> Float6
 
 
 @pytest.fixture(scope="module")
-def judged() -> tuple[NBest, Float64]:
+def judged() -> tuple[NBest, np.ndarray]:
     lists, difference = agreeing_judges()
     return lists, quantiles_by_draws_of_the_prior(lists, difference)
 
@@ -61,7 +59,7 @@ def judged() -> tuple[NBest, Float64]:
 @pytest.mark.filterwarnings("ignore:the judgements do not separate")
 @pytest.mark.parametrize("sampler", ["auto", "imh", "laplace", "rwm"])
 def test_the_tails_are_those_of_draws_of_the_prior(
-    judged: tuple[NBest, Float64], sampler: str
+    judged: tuple[NBest, np.ndarray], sampler: str
 ) -> None:
     """Proposals of `laplace` for the weights alone made quantiles 6 to 21 % too small."""
     lists, expected = judged

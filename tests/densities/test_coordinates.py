@@ -12,19 +12,16 @@ from scipy.linalg import null_space
 from scipy.stats import chi2, kstest, norm
 from support.moment_checks import assert_equal_moments, assert_moments
 from support.raising import raises
-from support.records import with_parts
+from support.records import name_weights, with_parts
 from support.targets import starting_at_zero
 
-from bpa_ppl import DataError, Isotropic, NBest, Prior, UsageError, check, from_lists
-from bpa_ppl._runtime.progress import no_report
-from bpa_ppl.adapting.adapt import adapt_draws, log_density
+from bpa_ppl import DataError, Isotropic, NBest, Prior, UsageError, check, from_lists, log_density
+from bpa_ppl.adapting.adapt import adapt_draws
 from bpa_ppl.adapting.draw import draw
-from bpa_ppl.densities.target import Sampled, Target, evaluate
+from bpa_ppl.densities.target import evaluate
 from bpa_ppl.densities.weights_target import choose_coordinates
-from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
-from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.extending import NoLikelihood, Sampled, Target, log_linear
 from bpa_ppl.models.priors.scale import LogNormalScale
-from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.samplers.auto import Auto
 from bpa_ppl.samplers.imh import IndependenceMetropolis
 from bpa_ppl.samplers.laplace import Laplace
@@ -98,7 +95,7 @@ def test_the_span_has_the_moments_of_the_weights(name: str, likelihood: str) -> 
     target = build(name, likelihood)
     sampled = in_span(target, IndependenceMetropolis(draws=1000))
     with jax.enable_x64(True):
-        direct = Nuts().sample(target, 0, no_report)
+        direct = Nuts().sample(target, 0, lambda *_: None)
     assert_equal_moments(sampled.z["weights"], direct.z["weights"])
 
 
@@ -133,7 +130,7 @@ def test_the_mode_and_the_evidence_are_those_of_the_weights() -> None:
     target = build("correlated")
     in_directions = in_span(target, PosteriorMode())
     with jax.enable_x64(True):
-        direct = PosteriorMode().sample(target, 0, no_report)
+        direct = PosteriorMode().sample(target, 0, lambda *_: None)
     np.testing.assert_allclose(in_directions.mode, direct.mode, atol=1e-3)
     np.testing.assert_allclose(in_directions.z["weights"][0, 0], in_directions.mode)
     evidence = direct.figures.log_evidence
@@ -197,7 +194,7 @@ def test_weights_stay_as_they_are(model: str) -> None:
     if model == "published":
         with jax.enable_x64(True):
             walk = IsotropicRandomWalk(warmup=5, draws=5)
-            expected = walk.sample(target, 0, no_report).z["weights"]
+            expected = walk.sample(target, 0, lambda *_: None).z["weights"]
             np.testing.assert_array_equal(draw(walk, target).z["weights"], expected)
         return
 

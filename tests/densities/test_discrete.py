@@ -18,9 +18,9 @@ from support.raising import raises
 from support.targets import starting_at_zero
 
 import bpa_ppl as bpa
+from bpa_ppl import UsageError
 from bpa_ppl.densities import discrete
 from bpa_ppl.densities.model_target import make_model_target
-from bpa_ppl.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("broadcasting")
 RNG = np.random.default_rng(3)

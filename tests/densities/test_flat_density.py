@@ -17,17 +17,26 @@ from scipy.stats import multivariate_normal
 from support.moment_checks import assert_weighted_moments
 from support.raising import raises
 from support.reference_model import given, pairs
+from support.registries import SAMPLERS
 from support.targets import TARGETS, Target, by_domain
 
 import bpa_ppl
-from bpa_ppl import DataError, Isotropic, NBest, UsageError, check, from_lists, rerank, to_posterior
-from bpa_ppl._runtime.progress import Reporter, no_report
+from bpa_ppl import (
+    DataError,
+    Isotropic,
+    NBest,
+    Prior,
+    UsageError,
+    as_weight_draws,
+    check,
+    from_lists,
+    rerank,
+    to_posterior,
+)
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.model_target import make_model_target
-from bpa_ppl.densities.target import Sampled
-from bpa_ppl.densities.target import Target as Density
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.extending import Sampled, Sampler
+from bpa_ppl.extending import Target as Density
 
 NAMES = ("LM0", "WP0", "TM0")
 CANONICAL = dict(zip(NAMES, (0.5, -0.3, 0.2), strict=True))
@@ -68,7 +77,7 @@ POSTERIORS: dict[str, dict[str, Any]] = {
 def test_it_is_lp_of_the_draws(name: str) -> None:
     density = bpa_ppl.log_density(judged_lists(), CANONICAL, **POSTERIORS[name])
     walk = {"proposal_variance": 0.05, "warmup": 1, "draws": 20, "chains": 2}
-    sampled = SAMPLERS.resolve("rwm-isotropic", walk).sample(density, 0, no_report)
+    sampled = SAMPLERS.resolve("rwm-isotropic", walk).sample(density, 0, lambda *_: None)
     flat = np.concatenate(
         [np.reshape(sampled.z[site], (40, -1)) for site in sorted(density.start)], axis=1
     )

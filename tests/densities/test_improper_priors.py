@@ -17,7 +17,6 @@ from numpyro.distributions import constraints
 from scipy.stats import chi2
 
 import bpa_ppl as bpa
-from bpa_ppl._runtime.progress import no_report
 from bpa_ppl.densities.mode import modes_of
 from bpa_ppl.densities.model_target import make_model_target, require_simulated
 from bpa_ppl.densities.target import inspect_model
@@ -145,7 +144,7 @@ def test_chains_start_apart_where_no_other_modes_are_searched() -> None:
 
     target = make_model_target(many)
     with jax.enable_x64(True):
-        start = draw_starts(target, 4, 0, no_report)[0]["x"] - np.asarray(target.start["x"])
+        start = draw_starts(target, 4, 0, lambda *_: None)[0]["x"] - np.asarray(target.start["x"])
     quarters = np.floor(np.sort(start, axis=0))
     np.testing.assert_array_equal(quarters, np.tile([[-2], [-1], [0], [1]], 60))
 

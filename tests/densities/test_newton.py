@@ -17,11 +17,11 @@ from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
 from support import reference_model
 from support.raising import raises
+from support.records import InferenceData, name_weights
 from support.targets import integrated
 
 import bpa_ppl as bpa
 from bpa_ppl import log_density
-from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.densities.mode import find_mode, require_mode
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.newton import (
@@ -35,26 +35,24 @@ from bpa_ppl.densities.newton import (
     solve,
 )
 from bpa_ppl.models.likelihoods.oracle import Margin
-from bpa_ppl.posterior.arviz_functions import InferenceData
-from bpa_ppl.posterior.weight_draws import name_weights
 
-Density = Callable[[Float64], Derivatives]
+Density = Callable[[np.ndarray], Derivatives]
 RNG = np.random.default_rng(5)
 ROOT = RNG.normal(size=(4, 4))
 PRECISION = ROOT @ ROOT.T + np.eye(4)
 CENTRE = np.array([3.0, -1.0, 0.5, 200.0])
 
 
-def quadratic(x: Float64) -> Derivatives:
+def quadratic(x: np.ndarray) -> Derivatives:
     """A Gaussian without its constant."""
     pull = PRECISION @ (CENTRE - x)
     return float(pull @ (x - CENTRE) / 2), pull, PRECISION, None
 
 
-def logistic(rows: Float64, label: Float64, variance: float) -> Density:
+def logistic(rows: np.ndarray, label: np.ndarray, variance: float) -> Density:
     """Logistic regression with a Gaussian prior."""
 
-    def density(w: Float64) -> Derivatives:
+    def density(w: np.ndarray) -> Derivatives:
         score = rows @ w
         p = expit(score)
         value = label @ score - np.logaddexp(0, score).sum() - w @ w / (2 * variance)
@@ -65,7 +63,7 @@ def logistic(rows: Float64, label: Float64, variance: float) -> Density:
     return density
 
 
-def two_hills(x: Float64) -> Derivatives:
+def two_hills(x: np.ndarray) -> Derivatives:
     """−(x² − 1)² / 4 − y² / 2: maxima at (±1, 0), and a saddle between them."""
     a, b = x
     value = -((a**2 - 1) ** 2) / 4 - b**2 / 2
@@ -141,10 +139,10 @@ def test_a_search_that_starts_where_the_density_is_not_concave_goes_up(
 def test_an_endless_slope_ends_the_search_without_convergence() -> None:
     """Neither with a curvature in place of the Hessian, which is zero, nor without."""
 
-    def rising(x: Float64) -> Derivatives:
+    def rising(x: np.ndarray) -> Derivatives:
         return float(x.sum()), np.ones(2), np.zeros((2, 2)), 1e-3 * np.eye(2)
 
-    def saturating(x: Float64) -> Derivatives:
+    def saturating(x: np.ndarray) -> Derivatives:
         return float(-np.exp(-x[0])), np.exp(-x), -np.diag(np.exp(-x)), None
 
     found, _ = maximise(rising, np.zeros(2))
@@ -159,7 +157,7 @@ def test_an_endless_slope_ends_the_search_without_convergence() -> None:
 
 
 @pytest.mark.parametrize("matrix", [np.full((2, 2), np.nan), np.zeros((2, 2)), np.ones((2, 2))])
-def test_nan_and_singular_curvatures_end_the_search(matrix: Float64) -> None:
+def test_nan_and_singular_curvatures_end_the_search(matrix: np.ndarray) -> None:
     gradient = np.arange(2.0)
     found, _ = maximise(lambda x: (float(x.sum()), gradient, matrix, matrix), np.zeros(2))
     assert (found.converged, found.iterations) == (False, 1)
@@ -171,7 +169,7 @@ def test_nan_and_singular_curvatures_end_the_search(matrix: Float64) -> None:
 def test_a_step_to_where_the_density_is_nan_is_shortened() -> None:
     """The log density −x + log x is undefined below zero, where the full step from 10 ends."""
 
-    def density(x: Float64) -> Derivatives:
+    def density(x: np.ndarray) -> Derivatives:
         if x[0] <= 0:
             nothing = np.full(1, np.nan)
             return np.nan, nothing, nothing[:, None], None

@@ -21,6 +21,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.command_line import use_or_refuse
 from support.damage import edited, samples
+from support.records import name_weights
 from support.strategies import EDITS, changed, damaged, outcome
 
 import bpa_ppl as bpa
@@ -34,7 +35,6 @@ from bpa_ppl.extras.phrases.table_files import read_counts, read_table, write_co
 from bpa_ppl.extras.phrases.tables import PhraseCounts
 from bpa_ppl.extras.studies.study import read_study
 from bpa_ppl.formats.format import SERVERS
-from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.text.words import NumberedText
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extras" / "other-tools.md"

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, adapt, as_weight_draws, from_lists, rerank
-from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl import NBest, adapt, as_weight_draws, from_lists, log_density, rerank
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
+from bpa_ppl.extending import StartingWeights
 from bpa_ppl.features.matching import measure_agreement
 from bpa_ppl.lists.columns import read_column
-from bpa_ppl.weights import StartingWeights
 
 FACTOR = 0.5
 NAMES = ("good", "fair", "cost", "noise")

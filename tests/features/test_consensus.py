@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.raising import raises
 
-from bpa_ppl import NBest, add_features, concatenate, from_lists
-from bpa_ppl.errors import UsageError
+from bpa_ppl import NBest, UsageError, add_features, concatenate, from_lists
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.source import FEATURES
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from support.judged_lists import judged_lists
 from support.raising import raises
 
-from bpa_ppl import BpaWarning, NBest, add_features
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
 from bpa_ppl.components import Positive, Registry
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.extending import FeatureSource
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
-from bpa_ppl.features.source import FEATURES, Features, FeatureSource, assign_folds
+from bpa_ppl.features.source import FEATURES, Features, assign_folds
 
 
 class Scaled(FeatureSource, frozen=True):

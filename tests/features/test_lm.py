@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl import NBest, from_lists
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError, from_lists
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.features.source import assign_folds
 from bpa_ppl.text.language_model import MixtureModel, NgramModel

@@ -10,14 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, adapt, add_features, from_lists, point_weights, rerank
-from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl import (
+    Isotropic,
+    NBest,
+    Prior,
+    adapt,
+    add_features,
+    as_weight_draws,
+    from_lists,
+    log_density,
+    point_weights,
+    rerank,
+)
+from bpa_ppl.extending import StartingWeights
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
-from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.weights import StartingWeights
 
 CONTENT = json.loads(files("bpa_ppl.features").joinpath("pretrained.json").read_text())
 FEATURES = CONTENT["features"]

@@ -10,19 +10,28 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from support.raising import raises
-from support.records import with_parts, with_record
+from support.records import RecipeRecord, SourceRecord, with_parts, with_record
 
-from bpa_ppl import Draws, NBest, adapt, add_features, from_lists, read_posterior, rerank
+from bpa_ppl import (
+    DataError,
+    Draws,
+    NBest,
+    UsageError,
+    adapt,
+    add_features,
+    as_weight_draws,
+    from_lists,
+    read_posterior,
+    rerank,
+    write_posterior,
+)
 from bpa_ppl.adapting.adapt import adapt_draws
 from bpa_ppl.components import Registry
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.extending import FeatureSource, StartingWeights
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.features.source import FEATURES, SELF, FeatureSource, TextSource, compute_by_text
+from bpa_ppl.features.source import FEATURES, SELF, TextSource, compute_by_text
 from bpa_ppl.lists.nbest import demote_to_extras
-from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.posterior.files import write_posterior
-from bpa_ppl.posterior.record import RecipeRecord, SourceRecord, from_attributes
-from bpa_ppl.weights import StartingWeights
+from bpa_ppl.posterior.record import from_attributes
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
 OPENED: list[str] = []

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl import NBest, from_lists
-from bpa_ppl.errors import DataError
+from bpa_ppl import DataError, NBest, from_lists
 from bpa_ppl.gains.preferences import (
     agreement,
     choice_sets,

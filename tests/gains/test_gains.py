@@ -8,22 +8,20 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl import DataError, NBest, UsageError, adapt, from_arrays, from_lists
+from bpa_ppl import DataError, NBest, UsageError, adapt, corpus_score, from_arrays, from_lists
 from bpa_ppl.components import Count
 from bpa_ppl.diagnostics.ways.headroom import headroom
 from bpa_ppl.diagnostics.ways.paired import compare_choices
+from bpa_ppl.extending import Metric, gains, oracles
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import (
-    corpus_score,
     count_statistics,
-    gains,
     list_reported_metrics,
     resolve,
     resolve_without_lists,
     score_choice,
 )
-from bpa_ppl.gains.metric import GAINS, Averaged, Metric
-from bpa_ppl.gains.oracles import oracles
+from bpa_ppl.gains.metric import GAINS, Averaged
 from bpa_ppl.lists.nbest import demote_to_extras
 
 LISTS = from_lists(

@@ -18,13 +18,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.raising import raises
 
-from bpa_ppl import NBest, UsageError, from_lists, read_nbest
+from bpa_ppl import NBest, UsageError, corpus_score, from_lists, read_nbest
 from bpa_ppl.diagnostics.ways.headroom import headroom
+from bpa_ppl.extending import Metric, Oracles, oracles
 from bpa_ppl.gains.bleu import BLEU
 from bpa_ppl.gains.chrf import CHRF
-from bpa_ppl.gains.gains import corpus_score
-from bpa_ppl.gains.metric import Metric
-from bpa_ppl.gains.oracles import Oracles, oracles
 from bpa_ppl.gains.pairwise import TIE, make_pairs
 from bpa_ppl.gains.ter import TER
 from bpa_ppl.gains.wer import CER, WER

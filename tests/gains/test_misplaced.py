@@ -8,17 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.command_line import succeed
+from support.records import name_weights
 from support.small_demo import write_small_demo
 
-from bpa_ppl import NBest, Reranker, describe, from_lists
-from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl import BpaWarning, NBest, Reranker, describe, from_lists, log_density
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.ways.improvement import evaluate_improvement
-from bpa_ppl.errors import BpaWarning
+from bpa_ppl.extending import Metric
 from bpa_ppl.gains.gains import resolve
-from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import describe_misplaced
-from bpa_ppl.posterior.weight_draws import name_weights
 
 TER = resolve("ter")
 TEXTS = [

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl import NBest, adapt, from_lists
+from bpa_ppl import DataError, NBest, UsageError, adapt, corpus_score, from_lists
 from bpa_ppl.diagnostics.ways.headroom import headroom
-from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.gains.gains import corpus_score
-from bpa_ppl.gains.oracles import oracles
+from bpa_ppl.extending import oracles
 
 
 def lists_of(texts: list[list[str]], references: list[list[str]], **arguments: Any) -> NBest:

@@ -10,23 +10,15 @@ import pytest
 from sacrebleu import metrics as sacre
 from support.raising import raises
 
-from bpa_ppl import NBest, from_lists
+from bpa_ppl import DataError, NBest, corpus_score, from_lists
 from bpa_ppl.diagnostics.ways.paired import (
     compare_choices,
     compare_scores,
     draw_resamples,
     score_resamples,
 )
-from bpa_ppl.errors import DataError
-from bpa_ppl.gains.gains import (
-    corpus_score,
-    count_statistics,
-    gains,
-    resolve,
-    scores_and_gains,
-    text_metrics,
-)
-from bpa_ppl.gains.oracles import oracles
+from bpa_ppl.extending import gains, oracles
+from bpa_ppl.gains.gains import count_statistics, resolve, scores_and_gains, text_metrics
 from bpa_ppl.gains.ter import TERAndBLEU
 
 SENTENCE = sacre.BLEU(tokenize="none", force=True, effective_order=True)

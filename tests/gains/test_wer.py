@@ -7,9 +7,9 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import DataError, corpus_score, from_lists
+from bpa_ppl.extending import gains, oracles
 from bpa_ppl.features.consensus import Consensus
-from bpa_ppl.gains.gains import count_statistics, gains, resolve
-from bpa_ppl.gains.oracles import oracles
+from bpa_ppl.gains.gains import count_statistics, resolve
 from bpa_ppl.gains.wer import CER, WER
 
 jiwer = pytest.importorskip("jiwer", reason="JiWER is not installed")

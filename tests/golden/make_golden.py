@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 import bpa_ppl as bpa
+from bpa_ppl import as_weight_draws, write_posterior
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.formats.journal import read_journal
-from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.posterior.files import write_posterior
 
 FOLDER = Path(__file__).resolve().parent
 #: Version 1.0 wrote them as fields of the candidates.

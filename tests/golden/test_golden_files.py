@@ -13,9 +13,8 @@ from make_golden import FEATURES, FOLDER, expected, unpacked
 from support.raising import raises
 
 import bpa_ppl as bpa
+from bpa_ppl import DataError, as_weight_draws
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
-from bpa_ppl.errors import DataError
-from bpa_ppl.posterior.adapter import as_weight_draws
 
 RECORDED = json.loads((FOLDER / "expected.json").read_text("utf-8"))
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import from_lists
-from bpa_ppl.models.lists import tabulate
-from bpa_ppl.weights import match
+from bpa_ppl.extending import match, tabulate
 
 
 @pytest.mark.parametrize(("count", "buckets"), [(40, 1), (100, 2), (400, 4)])

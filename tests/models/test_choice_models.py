@@ -11,12 +11,10 @@ import pytest
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest, Prior, UsageError, from_arrays, from_lists
+from bpa_ppl import NBest, OracleChoice, Prior, UsageError, as_weight_draws, from_arrays, from_lists
 from bpa_ppl.densities.mode import find_mode
-from bpa_ppl.extending import match
-from bpa_ppl.models.choice import OracleChoice, SlippingChoice
-from bpa_ppl.models.lists import tabulate
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.extending import match, tabulate
+from bpa_ppl.models.choice import SlippingChoice
 from bpa_ppl.posterior.draws import total
 
 pytestmark = pytest.mark.usefixtures("several_buckets")

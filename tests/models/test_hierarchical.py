@@ -16,19 +16,26 @@ from numpyro.infer import MCMC, NUTS
 from support.command_line import refused, succeed
 from support.moment_checks import assert_equal_moments
 from support.raising import raises
+from support.records import name_weights
 from support.targets import starting_at_zero
 
 import bpa_ppl as bpa
-from bpa_ppl import BpaWarning, DataError, NBest, UsageError, WeightDraws, from_arrays, from_lists
-from bpa_ppl.adapting.observe import observe
-from bpa_ppl.adapting.prepare import prepare
-from bpa_ppl.diagnostics.check.check import Report
+from bpa_ppl import (
+    BpaWarning,
+    DataError,
+    NBest,
+    Prior,
+    Report,
+    UsageError,
+    WeightDraws,
+    from_arrays,
+    from_lists,
+)
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
+from bpa_ppl.extending import log_linear, observe, prepare
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.models.likelihoods.oracle import Oracle
-from bpa_ppl.models.log_linear import hierarchical, log_linear
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.models.log_linear import hierarchical
 from bpa_ppl.samplers import auto
 
 NAMES = ("judge a", "judge b")

@@ -12,11 +12,10 @@ from support import reference_model
 from support.raising import raises
 
 from bpa_ppl import UsageError, adapt, as_weight_draws
-from bpa_ppl.densities.target import ListData, Target, constrain, potential
+from bpa_ppl.densities.target import ListData, constrain, potential
+from bpa_ppl.extending import Match, StartingWeights, Target, match, tabulate
 from bpa_ppl.models.likelihoods.oracle import Oracle
-from bpa_ppl.models.lists import tabulate
 from bpa_ppl.models.priors.sparse import Horseshoe
-from bpa_ppl.weights import Match, StartingWeights, match
 
 #: A dense weight and three sparse ones.
 NAMES = ("LM0", "a", "b", "c")

@@ -11,10 +11,19 @@ from scipy.special import log_expit
 from scipy.stats import multivariate_normal, norm
 from support import reference_model
 from support.raising import raises
-from support.records import with_parts, with_record
+from support.records import (
+    ComponentRecord,
+    FeatureScale,
+    ObservedRecord,
+    PriorRecord,
+    Record,
+    name_weights,
+    with_parts,
+    with_record,
+)
 
 import bpa_ppl as bpa
-from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
+from bpa_ppl import BpaWarning, DataError, Draws, NBest, Prior, UsageError
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.learned import (
     DomainWeights,
@@ -24,15 +33,6 @@ from bpa_ppl.models.priors.learned import (
     learn_hierarchy,
     match_domains,
 )
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.record import (
-    ComponentRecord,
-    FeatureScale,
-    ObservedRecord,
-    PriorRecord,
-    Record,
-)
-from bpa_ppl.posterior.weight_draws import name_weights
 
 SHRINKAGE, STRENGTH = 0.1, 3.0
 CENTRE, VARIANCE = np.array([0.5, -1.0]), np.array([0.1, 0.4])

@@ -18,15 +18,12 @@ from support.raising import raises
 from support.reference_model import Array
 
 from bpa_ppl import Isotropic, NBest, UsageError, adapt, as_weight_draws, from_lists
-from bpa_ppl.adapting.observe import observe
-from bpa_ppl.adapting.prepare import prepare
 from bpa_ppl.diagnostics.samplers.calibration import density_to_simulate
+from bpa_ppl.extending import Likelihood, Lists, match, observe, prepare, tabulate
 from bpa_ppl.lists.nbest import measure_deviation
-from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.oracle import Margin, Risk
 from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.models.lists import PADDING, Lists, find_order, tabulate
-from bpa_ppl.weights import match
+from bpa_ppl.models.lists import PADDING, find_order
 
 pytestmark = pytest.mark.usefixtures("several_buckets")
 

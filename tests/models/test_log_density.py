@@ -15,12 +15,9 @@ from scipy.optimize import approx_fprime
 from support import reference_model
 from support.raising import raises
 
-from bpa_ppl import DataError, NBest, UsageError, Weights, adapt, from_lists, read_weights
+from bpa_ppl import DataError, NBest, Prior, UsageError, Weights, adapt, from_lists, read_weights
+from bpa_ppl.extending import Lists, Match, log_linear, match, tabulate
 from bpa_ppl.models.likelihoods.oracle import Oracle
-from bpa_ppl.models.lists import Lists, tabulate
-from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.weights import Match, match
 
 NAMES = ("LM0", "TM0[0]", "TM0[1]", "WP0")
 CANONICAL = Weights(dict(zip(NAMES, (0.5, 0.2, -0.3, -1.0), strict=True)))

@@ -21,13 +21,13 @@ from support.raising import raises
 from support.reference_model import Array, log_prior
 from support.targets import by_domain, moments_of, starting_at_zero
 
-from bpa_ppl import Isotropic, NBest, UsageError, adapt, from_lists
-from bpa_ppl.adapting.adapt import log_density as density_of
-from bpa_ppl.densities.target import Target, evaluate, potential
-from bpa_ppl.diagnostics.samplers.calibration import calibrate, density_to_simulate
+from bpa_ppl import Isotropic, NBest, UsageError, adapt, as_weight_draws, calibrate, from_lists
+from bpa_ppl import log_density as density_of
+from bpa_ppl.densities.target import evaluate, potential
+from bpa_ppl.diagnostics.samplers.calibration import density_to_simulate
+from bpa_ppl.extending import Target
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.log_linear import hierarchical
-from bpa_ppl.posterior.adapter import as_weight_draws
 
 value_and_gradient = jax.jit(jax.value_and_grad(lambda z, target: -potential(target, z)))
 pytestmark = pytest.mark.usefixtures("several_buckets")

@@ -15,15 +15,22 @@ from scipy.stats import kstest, laplace, multivariate_normal, norm
 from support import reference_model
 from support.external_posterior import autoregressive, external_posterior
 from support.raising import raises
+from support.records import name_weights
 
-from bpa_ppl import BpaWarning, DataError, UsageError, adapt, from_lists
+from bpa_ppl import (
+    BpaWarning,
+    DataError,
+    Isotropic,
+    Prior,
+    UsageError,
+    adapt,
+    as_weight_draws,
+    from_lists,
+)
 from bpa_ppl.adapting.prior import correlate_within
-from bpa_ppl.models.priors.isotropic import Isotropic, complete_prior, with_shared_scale
-from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.extending import Match
+from bpa_ppl.models.priors.isotropic import complete_prior, with_shared_scale
 from bpa_ppl.models.priors.scale import LogNormalScale
-from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.posterior.weight_draws import name_weights
-from bpa_ppl.weights import Match
 
 CANONICAL = {"LM0": 0.5, "WP0": -1.0}
 COVARIANCE = np.array([[0.5, 0.3], [0.3, 0.4]])

@@ -19,16 +19,25 @@ from support.external_posterior import inference_data
 from support.raising import raises
 from xarray import DataArray, Dataset, DataTree
 
-from bpa_ppl import BpaWarning, DataError, UsageError, adapt, check, from_lists, rerank
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl import (
+    BpaWarning,
+    DataError,
+    UsageError,
+    adapt,
+    as_weight_draws,
+    check,
+    from_lists,
+    read_posterior,
+    rerank,
+    write_posterior,
+)
 from bpa_ppl.posterior.arviz_functions import (
     import_arviz,
     split_groups,
     to_arviz_data,
     to_datasets,
 )
-from bpa_ppl.posterior.files import read_weight_draws, write_posterior
-from bpa_ppl.posterior.opening import read_posterior
+from bpa_ppl.posterior.files import read_weight_draws
 
 FEATURES = ["judge_a", "judge_b"]
 MEAN = [1.0, 0.5]

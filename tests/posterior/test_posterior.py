@@ -14,18 +14,18 @@ from support.raising import raises
 
 from bpa_ppl import (
     DataError,
+    Draws,
     NBest,
     UsageError,
     Weights,
     adapt,
+    as_weight_draws,
     from_lists,
     point_weights,
 )
 from bpa_ppl.diagnostics.pages.provenance import compare_data
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
-from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.arviz_functions import split_groups
-from bpa_ppl.posterior.draws import Draws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData

@@ -32,23 +32,25 @@ from support.raising import raises
 from support.records import with_record
 
 from bpa_ppl import (
+    BpaError,
     BpaWarning,
     DataError,
+    Draws,
     Reranker,
+    WeightDraws,
+    Weights,
+    as_weight_draws,
     check,
     point_weights,
+    read_posterior,
     write_posterior,
 )
-from bpa_ppl.errors import BpaError
-from bpa_ppl.posterior.adapter import SCHEMA_VERSION, as_weight_draws, to_arviz, to_groups
+from bpa_ppl.posterior.adapter import SCHEMA_VERSION, to_arviz, to_groups
 from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_arviz_data, to_datasets
-from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import from_bytes, read_weight_draws, seal, to_bytes, unseal
 from bpa_ppl.posterior.groups import Group
-from bpa_ppl.posterior.opening import read_posterior
 from bpa_ppl.posterior.record import Record
-from bpa_ppl.posterior.weight_draws import WeightDraws, name_weights
-from bpa_ppl.weights import Weights
+from bpa_ppl.posterior.weight_draws import name_weights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData

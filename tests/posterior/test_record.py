@@ -14,8 +14,8 @@ from support.external_posterior import draws_of_all_kinds
 from support.raising import raises
 from support.records import with_record
 
-from bpa_ppl import DataError, NBest, adapt, from_lists, write_posterior
-from bpa_ppl.posterior.adapter import as_weight_draws, to_arviz
+from bpa_ppl import DataError, NBest, adapt, as_weight_draws, from_lists, write_posterior
+from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.record import (
     Agreement,

@@ -16,19 +16,10 @@ import pytest
 from joblib import delayed
 
 from bpa_ppl import BpaWarning, from_lists
-from bpa_ppl._runtime.messages import (
-    LOGGER,
-    Note,
-    WarningsHandler,
-    capture_notes,
-    format_table,
-    log_info,
-    replay,
-    warn_user,
-)
+from bpa_ppl._runtime.messages import LOGGER, Note, capture_notes, format_table, log_info, replay
 from bpa_ppl._runtime.progress import reporter
 from bpa_ppl._runtime.workers import parallel_workers
-from bpa_ppl.weights import match
+from bpa_ppl.extending import WarningsHandler, match, warn_user
 
 NOTE = Note(logging.WARNING, "the list is short")
 

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.records import name_weights
+from support.registries import SAMPLERS
 from support.seeds import WEIGHTS, refuses_invalid_seeds
 
 import bpa_ppl
-from bpa_ppl import NBest
+from bpa_ppl import NBest, calibrate, compare_samplers
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
-from bpa_ppl.diagnostics.samplers.calibration import calibrate, density_to_simulate
-from bpa_ppl.diagnostics.samplers.running import compare_samplers
+from bpa_ppl.diagnostics.samplers.calibration import density_to_simulate
 from bpa_ppl.diagnostics.ways.paired import draw_resamples
-from bpa_ppl.posterior.weight_draws import name_weights
-from bpa_ppl.samplers.sampler import SAMPLERS
 
 Function = Callable[..., Any]
 

@@ -13,22 +13,24 @@ import pytest
 from support.judged_lists import judged_lists
 from support.known_targets import KnownTarget, target
 from support.raising import raises
+from support.records import Finding
 from support.targets import DRAWS, plane
 
-from bpa_ppl import DataError, adapt, check, sample
-from bpa_ppl._runtime.progress import no_report
-from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl import (
+    DataError,
+    Draws,
+    OracleChoice,
+    Prior,
+    Report,
+    adapt,
+    as_weight_draws,
+    check,
+    log_density,
+    sample,
+)
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.model_target import make_model_target
-from bpa_ppl.densities.target import Sampled
-from bpa_ppl.diagnostics.check.check import Report
-from bpa_ppl.models.choice import OracleChoice
-from bpa_ppl.models.likelihoods.likelihood import Likelihood
-from bpa_ppl.models.lists import Lists
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.record import Finding
+from bpa_ppl.extending import Likelihood, Lists, Sampled
 from bpa_ppl.samplers import auto, chains
 from bpa_ppl.samplers.auto import Auto
 from bpa_ppl.samplers.nuts import Nuts
@@ -151,7 +153,7 @@ def test_moments_are_fitted_only_where_the_mode_is_a_poor_description(
     def moments(known: KnownTarget) -> tuple[Any, Any]:
         density = log_density(known.lists, known.weights, **known.options)
         with jax.enable_x64(True):
-            return find_moments(density, 0, no_report), mode_of(density)
+            return find_moments(density, 0, lambda *_: None), mode_of(density)
 
     fitted, mode = moments(separable)
     assert fitted is not mode
@@ -195,7 +197,7 @@ def test_nuts_ends_where_shorter_steps_do_not_help(
 
     monkeypatch.setattr(Nuts, "sample", record)
     with jax.enable_x64(True):
-        Auto().sample(make_model_target(program), 0, no_report)
+        Auto().sample(make_model_target(program), 0, lambda *_: None)
     assert len(drawn) == count
 
 

@@ -12,11 +12,10 @@ from support import reference_model, targets
 from support.moment_checks import assert_moments
 from support.raising import raises
 
-from bpa_ppl import Isotropic, UsageError, adapt, check
-from bpa_ppl.densities.target import Sampled, Target
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl import Isotropic, UsageError, adapt, as_weight_draws, check
+from bpa_ppl.extending import Sampled, Sampler, Target
 from bpa_ppl.samplers.kernels import KERNELS, NumpyroKernel
-from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 TARGET = targets.plane()
 #: Settings with which a few thousand draws suffice; NUTS is among the samplers of the other tests.

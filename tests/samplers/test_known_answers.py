@@ -15,13 +15,11 @@ import numpy.typing as npt
 import pytest
 from scipy.special import expit
 from support.moment_checks import assert_moments, assert_weighted_moments
+from support.records import InferenceData
 from support.targets import DRAWS, EXACT, NAMES, OWN, STEPS, TARGETS
 
-from bpa_ppl import Isotropic, NBest, adapt, check, from_lists, rerank
+from bpa_ppl import Draws, Isotropic, NBest, adapt, as_weight_draws, check, from_lists, rerank
 from bpa_ppl.densities.mode import find_mode
-from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.posterior.arviz_functions import InferenceData
-from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.samplers.proposals import fit_skewed
 from bpa_ppl.samplers.sampler import SAMPLERS
 

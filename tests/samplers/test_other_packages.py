@@ -17,9 +17,8 @@ from support.raising import raises
 from support.reference_model import given
 from support.targets import SENTENCES, TARGETS
 
-from bpa_ppl import Isotropic, UsageError, check, log_density, sample
+from bpa_ppl import Isotropic, UsageError, as_weight_draws, check, log_density, sample
 from bpa_ppl._runtime import arguments
-from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.samplers.sampler import SAMPLERS
 
 needs_blackjax = pytest.mark.skipif(

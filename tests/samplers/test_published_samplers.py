@@ -22,11 +22,11 @@ from bpa_ppl import (
     Prior,
     UsageError,
     adapt,
+    as_weight_draws,
     rerank,
 )
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.extending import StartingWeights
 from bpa_ppl.samplers.published import Heuristic, perturb
-from bpa_ppl.weights import StartingWeights
 
 
 def published(

@@ -9,12 +9,11 @@ import jax
 import numpy as np
 import pytest
 from support.moment_checks import assert_moments
+from support.records import Figures
 from support.targets import plane
 
 from bpa_ppl import adapt, check, from_lists
-from bpa_ppl._runtime.progress import no_report
-from bpa_ppl.densities.target import Sampled, Target
-from bpa_ppl.posterior.record import Figures
+from bpa_ppl.extending import Sampled, Target
 from bpa_ppl.samplers import rwm
 from bpa_ppl.samplers.common_scale import Scaled
 from bpa_ppl.samplers.rwm import random_walk
@@ -72,7 +71,7 @@ def test_the_steps_of_a_draw_grow_with_the_number_of_values(
     target: Any = SimpleNamespace(dimension=values, coordinates=None)
     target.coordinates = Scaled(original=target) if scaled else None
     for chosen, expected in ((None, thinning), (3, 3)):
-        sampled = rwm.RandomWalkMetropolis(thinning=chosen).sample(target, 0, no_report)
+        sampled = rwm.RandomWalkMetropolis(thinning=chosen).sample(target, 0, lambda *_: None)
         assert sampled.statistics["n_steps"].tolist() == [[expected, expected]]
         assert walks[-1].thinning == expected
 

@@ -13,7 +13,6 @@ from scipy.stats import t as student
 from support.moment_checks import assert_moments
 from support.targets import TARGETS
 
-from bpa_ppl._runtime.progress import no_report
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.newton import Mode
 from bpa_ppl.samplers.imh import IndependenceMetropolis, accept, accept_pairs
@@ -220,10 +219,10 @@ def test_fitted_proposals_give_the_moments_of_quadrature(thinning: int) -> None:
     known = TARGETS["plane"]()
     with jax.enable_x64(True):
         posterior = known.density()
-        proposal, pareto_k, _ = fit_moments(posterior, mode_of(posterior), 0, no_report)
+        proposal, pareto_k, _ = fit_moments(posterior, mode_of(posterior), 0, lambda *_: None)
         moments = proposal.mode
         sampled = IndependenceMetropolis(draws=4000).sample_by(
-            posterior, 0, no_report, proposal, thinning
+            posterior, 0, lambda *_: None, proposal, thinning
         )
     deviation = np.sqrt(np.diag(known.covariance))
     laplace = mode_of(posterior)

@@ -31,6 +31,8 @@ from hypothesis.extra import numpy as npst
 from numpyro.distributions import constraints
 from support.command_line import use_or_refuse
 from support.damage import GOLDEN, Edit, edited
+from support.records import name_weights, read_weight_draws
+from support.registries import FEATURES, GAINS, LIKELIHOODS, SAMPLERS
 from support.strategies import (
     EDITS,
     ODD_ARRAYS,
@@ -44,17 +46,10 @@ from support.user_files import compress_zstd, stream_zstd, talk
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
-from bpa_ppl.extending import gains, oracles
-from bpa_ppl.features.source import FEATURES
+from bpa_ppl.extending import gains, match, oracles
 from bpa_ppl.formats.references import read_references
-from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.gains.preferences import choice_sets
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.weight_draws import name_weights
-from bpa_ppl.samplers.sampler import SAMPLERS
 from bpa_ppl.text.model_files import read_or_train
-from bpa_ppl.weights import match
 
 LISTS = b"""0 ||| a cat ||| LM0= -1.5 W= 1 ||| -1
 0 ||| the cat ||| LM0= -1 W= 2 ||| -1

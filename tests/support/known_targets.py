@@ -19,7 +19,6 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from bpa_ppl._runtime.arguments import check_seed, require_one_of
-from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.gains.oracles import Oracles
 from bpa_ppl.lists.building import from_lists
 from bpa_ppl.lists.nbest import NBest
@@ -52,11 +51,11 @@ class KnownTarget:
     lists: NBest
     weights: dict[str, float]
     options: dict[str, Any]
-    mean: Float64
-    covariance: Float64
+    mean: np.ndarray
+    covariance: np.ndarray
 
     @property
-    def sd(self) -> Float64:
+    def sd(self) -> np.ndarray:
         """The posterior standard deviation of each weight, (Q,)."""
         return np.asarray(np.sqrt(np.diag(self.covariance)))
 
@@ -132,7 +131,7 @@ TARGETS: Final[Mapping[str, Callable[[int], KnownTarget]]] = MappingProxyType(
 
 
 def _integrate_target(
-    differences: Sequence[Float64], weights: dict[str, float], variance: float
+    differences: Sequence[np.ndarray], weights: dict[str, float], variance: float
 ) -> KnownTarget:
     """Return a target of at most three weights, integrated on a grid."""
     lists = _build_lists(differences, tuple(weights))
@@ -167,7 +166,7 @@ def _rotate_targets(scales: npt.ArrayLike, rng: np.random.Generator, sentences: 
     return KnownTarget(lists, weights, options, directions @ mean, covariance)
 
 
-def _build_lists(differences: Sequence[Float64], names: tuple[str, ...]) -> NBest:
+def _build_lists(differences: Sequence[np.ndarray], names: tuple[str, ...]) -> NBest:
     """Return lists whose first candidate has only zeros, and the others these features."""
     tables = [np.vstack([np.zeros((1, len(names))), rows]) for rows in differences]
     texts = [["oracle", *(f"other {k}" for k in range(1, len(rows)))] for rows in tables]
@@ -182,8 +181,8 @@ def _adapt_options(lists: NBest, variance: float) -> dict[str, Any]:
 
 
 def _integrate_moments(
-    differences: Sequence[Float64], centre: Float64, variance: float
-) -> tuple[Float64, Float64]:
+    differences: Sequence[np.ndarray], centre: np.ndarray, variance: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and covariance of the posterior, by the trapezoidal rule.
 
     The grid is in coordinates close to those of the Laplace approximation. For densities that
@@ -196,7 +195,7 @@ def _integrate_moments(
         variance: of the prior.
     """
 
-    def log_density(weights: Float64) -> Float64:
+    def log_density(weights: np.ndarray) -> np.ndarray:
         """Return the log posterior of (points, Q) weights, up to a constant."""
         value = -0.5 * np.sum((weights - centre) ** 2, axis=1) / variance
         for one in differences:

@@ -1,4 +1,6 @@
-"""Draws with other parts."""
+"""Draws with other parts, and the names of `bpa_ppl.posterior` that several tests need."""
+
+# ruff: noqa: F401
 
 from __future__ import annotations
 
@@ -8,6 +10,23 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from bpa_ppl import Draws, WeightDraws, as_weight_draws
+from bpa_ppl.posterior.arviz_functions import InferenceData, arviz_version, import_arviz
+from bpa_ppl.posterior.draws import name_array
+from bpa_ppl.posterior.files import read_weight_draws
+from bpa_ppl.posterior.record import (
+    ComponentRecord,
+    FeatureScale,
+    Figures,
+    Finding,
+    GainColumn,
+    ObservedRecord,
+    PriorRecord,
+    RecipeRecord,
+    Record,
+    SamplerRecord,
+    SourceRecord,
+)
+from bpa_ppl.posterior.weight_draws import name_weights
 
 D = TypeVar("D", Draws, WeightDraws)
 

@@ -16,7 +16,6 @@ import numpyro
 import numpyro.distributions as dist
 from jax.scipy.special import logsumexp
 
-from bpa_ppl._runtime.arrays import Int32
 from bpa_ppl.text.words import NumberedText
 
 _NONE = -1  # beyond the end of a sentence
@@ -34,9 +33,9 @@ class PaddedText(NamedTuple):
         sizes: the number of histories, and of words without the end of the sentence.
     """
 
-    words: Int32
-    history: Int32
-    following: Int32
+    words: np.ndarray
+    history: np.ndarray
+    following: np.ndarray
     sizes: tuple[int, int]
 
 
@@ -113,7 +112,7 @@ def _translation_log_probabilities(table: Any, given: PaddedText, predicted: Pad
     return jnp.log(jnp.where(valid, sums / lengths, 1.0)).sum(axis=-1).T
 
 
-def _padded_rows(rows: Sequence[Sequence[int]]) -> Int32:
+def _padded_rows(rows: Sequence[Sequence[int]]) -> np.ndarray:
     filled = np.full((len(rows), max(map(len, rows))), _NONE, np.int32)
     for n, row in enumerate(rows):
         filled[n, : len(row)] = row

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.raising import raises
 
-from bpa_ppl.errors import DataError
+from bpa_ppl import DataError
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.model_files import read_arpa, write_arpa
 

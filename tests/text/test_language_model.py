@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.raising import raises
 
-from bpa_ppl.errors import DataError
+from bpa_ppl import DataError
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.text.language_model import MixtureModel, NgramModel
 from bpa_ppl.text.model_files import evaluate_text, read_arpa

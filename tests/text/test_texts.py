@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl import DataError, UsageError
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.model_files import evaluate_text, is_model, read_or_train
 from bpa_ppl.text.words import SPECIAL, iter_sentences, join_texts, split_words

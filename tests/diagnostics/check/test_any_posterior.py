@@ -15,8 +15,7 @@ from support.raising import raises
 from xarray import Dataset, DataTree
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError
-from bpa_ppl.diagnostics.check.check import check
+from bpa_ppl import DataError, check
 from bpa_ppl.diagnostics.pages.traces import draw_energy, draw_mixing
 from bpa_ppl.posterior.opening import open_draws
 from bpa_ppl.posterior.statistics import ess

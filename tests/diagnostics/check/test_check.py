@@ -12,20 +12,24 @@ import numpy as np
 import pytest
 from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
-from support.records import with_parts, with_record
+from support.records import (
+    Figures,
+    Finding,
+    Record,
+    SamplerRecord,
+    import_arviz,
+    read_weight_draws,
+    with_parts,
+    with_record,
+)
+from support.registries import SAMPLERS
 
-from bpa_ppl import check, write_posterior
+from bpa_ppl import Draws, Report, as_weight_draws, check, write_posterior
 from bpa_ppl.diagnostics.check.advice import find_advice
-from bpa_ppl.diagnostics.check.check import Report, check_and_record, read_report
+from bpa_ppl.diagnostics.check.check import check_and_record, read_report
 from bpa_ppl.diagnostics.check.convergence import Tails, compare_chains
-from bpa_ppl.diagnostics.check.diagnostic import Run
-from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.posterior.arviz_functions import import_arviz
-from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.record import Figures, Finding, Record, SamplerRecord
+from bpa_ppl.extending import Run
 from bpa_ppl.posterior.statistics import TAILS
-from bpa_ppl.samplers.sampler import SAMPLERS
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -33,11 +37,11 @@ if TYPE_CHECKING:
 
 from functools import cache
 
-from bpa_ppl import from_lists
-from bpa_ppl.adapting.adapt import log_density
+from support.records import name_weights
+
+from bpa_ppl import from_lists, log_density
 from bpa_ppl.adapting.finish import draw_posterior
-from bpa_ppl.densities.target import Target
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.extending import Target
 
 NAMES = ("LM0", "TM0", "WP0")
 CHAINS, DRAWS = 4, 1000

@@ -10,25 +10,25 @@ import numpy as np
 import pytest
 from support.external_posterior import autoregressive
 from support.raising import raises
-from support.records import with_parts, with_record
+from support.records import (
+    Figures,
+    Finding,
+    Record,
+    SamplerRecord,
+    name_weights,
+    with_parts,
+    with_record,
+)
 
 import bpa_ppl as bpa
-from bpa_ppl import Draws, UsageError, check
+from bpa_ppl import Draws, NotConverged, UsageError, check
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.components import Positive, Registry
 from bpa_ppl.diagnostics.check.advice import ADVICE
 from bpa_ppl.diagnostics.check.check import check_and_record, read_report
-from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS, Run
-from bpa_ppl.errors import NotConverged
-from bpa_ppl.extending import Advice, Diagnostic
-from bpa_ppl.posterior.record import (
-    Figures,
-    Finding,
-    FromPrior,
-    Record,
-    SamplerRecord,
-)
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS
+from bpa_ppl.extending import Advice, Diagnostic, Run
+from bpa_ppl.posterior.record import FromPrior
 
 NAMES = ("LM0", "TM0")
 CHAINS, DRAWS = 4, 1000

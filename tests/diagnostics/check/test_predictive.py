@@ -11,18 +11,22 @@ from scipy.stats import kstest, norm
 from support import reference_model
 from support.html_outline import Outline
 from support.raising import raises
-from support.records import with_parts
+from support.records import (
+    InferenceData,
+    Record,
+    arviz_version,
+    import_arviz,
+    name_weights,
+    with_parts,
+)
 from support.targets import SENTENCES, balanced, integrated
 
-from bpa_ppl import DataError, Isotropic, NBest, adapt, from_lists
+from bpa_ppl import DataError, Isotropic, NBest, adapt, as_weight_draws, from_lists
 from bpa_ppl.diagnostics.check.predictive_checks import with_predictions
 from bpa_ppl.diagnostics.pages.raters import Raters
 from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
-from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.posterior.arviz_functions import InferenceData, arviz_version, import_arviz
 from bpa_ppl.posterior.draws import importance_weights
-from bpa_ppl.posterior.record import Agreement, Record
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.posterior.record import Agreement
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])

@@ -14,8 +14,8 @@ from scipy.stats import binom
 from support.external_posterior import autoregressive
 
 import bpa_ppl as bpa
+from bpa_ppl import Draws
 from bpa_ppl.diagnostics.check.prior import PriorDraws, compare_with_prior
-from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.opening import open_draws
 
 

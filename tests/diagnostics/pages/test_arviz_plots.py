@@ -15,10 +15,10 @@ import matplotlib as mpl
 import pytest
 from matplotlib import pyplot
 from support.known_targets import target
+from support.records import arviz_version, import_arviz
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.check.predictive_checks import with_predictions
-from bpa_ppl.posterior.arviz_functions import arviz_version, import_arviz
 
 pytestmark = pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 has other plots")
 Plot = Callable[[Any, Any], Any]

@@ -16,19 +16,25 @@ from support import reference_model
 from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
 from support.raising import raises
-from support.records import with_parts
+from support.records import Figures, Record, SamplerRecord, import_arviz, with_parts
 from xarray import DataArray
 
 import bpa_ppl
-from bpa_ppl import DataError, NBest, UsageError, adapt, from_lists
-from bpa_ppl.diagnostics.check.check import check
+from bpa_ppl import (
+    DataError,
+    NBest,
+    UsageError,
+    adapt,
+    as_draws,
+    as_weight_draws,
+    check,
+    from_lists,
+)
 from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.posterior.adapter import as_draws, as_weight_draws
-from bpa_ppl.posterior.arviz_functions import import_arviz, to_arviz_data
-from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
+from bpa_ppl.extending import StartingWeights
+from bpa_ppl.posterior.arviz_functions import to_arviz_data
 from bpa_ppl.posterior.statistics import TAILS
 from bpa_ppl.posterior.weight_draws import standardise
-from bpa_ppl.weights import StartingWeights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData

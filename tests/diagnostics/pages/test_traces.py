@@ -11,19 +11,11 @@ from matplotlib.colors import same_color
 from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
 from support.raising import raises
+from support.records import FeatureScale, Record, name_array, name_weights
 
-from bpa_ppl import DataError, Draws, UsageError
-from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl import DataError, Draws, UsageError, WeightDraws, plot_trace
 from bpa_ppl.diagnostics.pages.figures import write_figure
-from bpa_ppl.diagnostics.pages.traces import (
-    draw_traces,
-    find_worst_mixing,
-    plot_trace,
-    write_traces,
-)
-from bpa_ppl.posterior.draws import name_array
-from bpa_ppl.posterior.record import FeatureScale, Record
-from bpa_ppl.posterior.weight_draws import WeightDraws, name_weights
+from bpa_ppl.diagnostics.pages.traces import draw_traces, find_worst_mixing, write_traces
 
 NAMES = ("LM0", "TM0")
 
@@ -93,7 +85,7 @@ def test_odd_draws_of_any_shape_are_drawn(
 def test_ranks_of_a_chain_that_is_higher_are_far_from_uniform() -> None:
     values = np.random.default_rng(0).normal(size=(4, 2000, 1))
 
-    def heights(values: Float64) -> Float64:
+    def heights(values: np.ndarray) -> np.ndarray:
         """Return the ranks of every chain, in units of the height of the axes."""
         axes = draw_traces(name_array(values, ("LM0",)), ["LM0"]).axes[2]
         to_axes = axes.transData + axes.transAxes.inverted()

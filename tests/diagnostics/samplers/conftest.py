@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from support.compared_draws import NAMES, few_splits, tied
 from support.external_posterior import autoregressive
+from support.records import name_array
 
 from bpa_ppl import Draws
-from bpa_ppl.posterior.draws import name_array
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,10 @@ import pytest
 from scipy.stats import kstest
 from support import reference_model
 from support.raising import raises
+from support.registries import SAMPLERS
 from support.targets import plane
 
-from bpa_ppl import Isotropic, UsageError, log_density
+from bpa_ppl import Isotropic, UsageError, calibrate, log_density
 from bpa_ppl.diagnostics.samplers import calibration
 from bpa_ppl.diagnostics.samplers.calibration import (
     LOG_LIKELIHOOD,
@@ -27,7 +28,6 @@ from bpa_ppl.diagnostics.samplers.calibration import (
     Calibration,
     Calibrations,
     Replication,
-    calibrate,
     density_to_simulate,
     run_calibration,
     simulate,
@@ -38,8 +38,8 @@ from bpa_ppl.diagnostics.samplers.uniformity import (
     uniform_bands,
     uniformity_test,
 )
+from bpa_ppl.extending import Sampler
 from bpa_ppl.samplers.rwm import RandomWalkMetropolis, random_walk
-from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 
 TARGET = plane()
 #: A walk of the published step would need far more draws where the prior is as wide as here.

@@ -21,8 +21,9 @@ from support.compared_draws import (
 )
 from support.external_posterior import autoregressive, inference_data
 from support.raising import raises
+from support.records import name_array, name_weights
 
-from bpa_ppl import DataError, Draws, UsageError
+from bpa_ppl import DataError, Draws, UsageError, compare
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.diagnostics.samplers.comparison import (
     AGREES,
@@ -31,12 +32,9 @@ from bpa_ppl.diagnostics.samplers.comparison import (
     MAX_BIAS,
     NOT_CONVERGED,
     Comparison,
-    compare,
 )
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
-from bpa_ppl.posterior.draws import name_array
-from bpa_ppl.posterior.weight_draws import name_weights
 
 
 def shuffled(draws: np.ndarray) -> np.ndarray:

@@ -14,17 +14,17 @@ from support.compared_draws import few_splits
 from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
 from support.raising import raises
+from support.records import InferenceData
 
-from bpa_ppl import DataError, from_lists
+from bpa_ppl import DataError, compare, from_lists
 from bpa_ppl.diagnostics.samplers.calibration import (
     Replication,
     run_calibration,
     write_calibrations,
 )
-from bpa_ppl.diagnostics.samplers.comparison import FAILED, Comparison, SamplerResult, compare
+from bpa_ppl.diagnostics.samplers.comparison import FAILED, Comparison, SamplerResult
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison, write_comparison
 from bpa_ppl.diagnostics.samplers.efficiency import COLUMNS
-from bpa_ppl.posterior.arviz_functions import InferenceData
 
 NAMES = ("LM0", "<script>TM0</script>")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.external_posterior import autoregressive
+from support.records import name_array
 
 from bpa_ppl import Draws
 from bpa_ppl.diagnostics.pages.figures import Layer
 from bpa_ppl.diagnostics.samplers.pictures import compute_ecdf_differences, compute_ranks
-from bpa_ppl.posterior.draws import name_array
 
 
 def inside(layers: list[Layer]) -> bool:

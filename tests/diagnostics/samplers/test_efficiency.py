@@ -13,9 +13,9 @@ from numpyro.infer import MCMC, NUTS
 from scipy.stats import t as student
 from support.external_posterior import autoregressive, external_posterior
 from support.raising import raises
+from support.records import InferenceData, import_arviz, name_array
 
-from bpa_ppl import DataError
-from bpa_ppl.diagnostics.samplers.comparison import compare
+from bpa_ppl import DataError, as_weight_draws, compare
 from bpa_ppl.diagnostics.samplers.efficiency import (
     COLUMNS,
     Row,
@@ -23,9 +23,6 @@ from bpa_ppl.diagnostics.samplers.efficiency import (
     measure_running_error,
     rank_samplers,
 )
-from bpa_ppl.posterior.adapter import as_weight_draws
-from bpa_ppl.posterior.arviz_functions import InferenceData, import_arviz
-from bpa_ppl.posterior.draws import name_array
 from bpa_ppl.posterior.statistics import TAILS
 
 NAMES = ("LM0", "TM0", "WP0")

@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import binom, energy_distance
 from support.compared_draws import NAMES, importance_sample, tied
 from support.external_posterior import autoregressive
+from support.records import name_array
 
 from bpa_ppl import compare
 from bpa_ppl.diagnostics.samplers.joint_test import SPLITS, Distance, measure_joint_distance
-from bpa_ppl.posterior.draws import name_array
 
 
 def test_the_distance_is_the_energy_distance() -> None:

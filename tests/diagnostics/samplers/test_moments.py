@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom
 from support.compared_draws import NAMES, tied
 from support.external_posterior import autoregressive
+from support.records import name_array
 
 from bpa_ppl import Draws
 from bpa_ppl.diagnostics.samplers.comparison import MAX_BIAS
@@ -18,7 +19,6 @@ from bpa_ppl.diagnostics.samplers.moments import (
     holm,
 )
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
-from bpa_ppl.posterior.draws import name_array
 
 
 def test_holm_is_that_of_r() -> None:

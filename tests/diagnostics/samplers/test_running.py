@@ -9,16 +9,15 @@ import jax
 import numpy as np
 import pytest
 from support.raising import raises
+from support.registries import SAMPLERS
 
-from bpa_ppl import NBest, UsageError, Weights
+from bpa_ppl import NBest, UsageError, Weights, compare_samplers, log_density
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.draw import run_sampler
 from bpa_ppl.components import Registry
-from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
-from bpa_ppl.diagnostics.samplers.running import compare_samplers, run_samplers
-from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.diagnostics.samplers.running import run_samplers
+from bpa_ppl.extending import Sampled, Sampler, Target
 
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})
 SECONDS, FIRST, SHAPE = 2.35, 7.0, (2, 400)

@@ -9,13 +9,10 @@ import pytest
 from support.compared_draws import NAMES, tied
 from support.external_posterior import autoregressive, inference_data
 from support.raising import raises
+from support.records import ComponentRecord, ObservedRecord, PriorRecord, Record, name_weights
 
-from bpa_ppl import DataError, Draws
-from bpa_ppl.diagnostics.samplers.comparison import compare
+from bpa_ppl import DataError, Draws, as_draws, compare
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
-from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.record import ComponentRecord, ObservedRecord, PriorRecord, Record
-from bpa_ppl.posterior.weight_draws import name_weights
 
 
 def recorded(**changes: object) -> Draws:

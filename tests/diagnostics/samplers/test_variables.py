@@ -26,20 +26,13 @@ from support.compared_draws import (
 )
 from support.external_posterior import autoregressive, external_posterior, inference_data
 from support.raising import raises
+from support.records import arviz_version, name_weights
 from xarray import Dataset
 
-from bpa_ppl import BpaWarning, DataError, UsageError
+from bpa_ppl import BpaWarning, DataError, UsageError, WeightDraws, compare
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.diagnostics.samplers.comparison import (
-    AGREES,
-    DIFFERS,
-    INCONCLUSIVE,
-    NOT_CONVERGED,
-    compare,
-)
+from bpa_ppl.diagnostics.samplers.comparison import AGREES, DIFFERS, INCONCLUSIVE, NOT_CONVERGED
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
-from bpa_ppl.posterior.arviz_functions import arviz_version
-from bpa_ppl.posterior.weight_draws import WeightDraws, name_weights
 
 
 @pytest.mark.usefixtures("without_joint_test")

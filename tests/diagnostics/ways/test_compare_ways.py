@@ -15,7 +15,7 @@ from sklearn.model_selection import PredefinedSplit
 from support.gained_lists import JUDGED, MQM, NAMES, SIMPLE, GainLoops, lists, posterior, recorded
 from support.html_outline import Outline
 from support.raising import raises
-from support.records import with_parts
+from support.records import name_weights, with_parts
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
@@ -33,7 +33,6 @@ from bpa_ppl.diagnostics.ways.paired import (
 )
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way, find_system_column
 from bpa_ppl.extending import StartingWeights
-from bpa_ppl.posterior.weight_draws import name_weights
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.html_outline import Outline
 from support.raising import raises
-from support.records import with_parts
+from support.records import GainColumn, RecipeRecord, Record, name_weights, with_parts
 
 from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, from_lists, rerank
 from bpa_ppl.diagnostics.pages.page import Headline, page
@@ -20,8 +20,6 @@ from bpa_ppl.diagnostics.ways.explanations import (
     system_shares,
 )
 from bpa_ppl.diagnostics.ways.improvement import evaluate_improvement, report_page
-from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
-from bpa_ppl.posterior.weight_draws import name_weights
 
 NAMES = ("lm", "tm", "constant", "fixed")
 HOSTILE = '<img src=x onerror="alert(1)">'

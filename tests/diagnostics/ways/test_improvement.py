@@ -13,7 +13,15 @@ import xarray
 from msgspec import structs
 from support.html_outline import Outline
 from support.raising import raises
-from support.records import with_parts
+from support.records import (
+    GainColumn,
+    ObservedRecord,
+    RecipeRecord,
+    Record,
+    name_weights,
+    with_parts,
+)
+from support.registries import GAINS
 
 from bpa_ppl import DataError, Draws, NBest, Reranker, UsageError, adapt, corpus_score, from_lists
 from bpa_ppl.adapting.adapt import adapt_draws
@@ -29,9 +37,6 @@ from bpa_ppl.diagnostics.ways.improvement import (
 )
 from bpa_ppl.diagnostics.ways.paired import ScoreChange
 from bpa_ppl.gains.gains import resolve
-from bpa_ppl.gains.metric import GAINS
-from bpa_ppl.posterior.record import GainColumn, ObservedRecord, RecipeRecord, Record
-from bpa_ppl.posterior.weight_draws import name_weights
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 HOSTILE = "<script>alert(1)</script>"

@@ -13,8 +13,9 @@ from scipy.stats import binom
 from support.gained_lists import JUDGED, recorded
 from support.gained_lists import lists as graded_lists
 from support.raising import raises
+from support.records import ObservedRecord, Record, name_weights
 
-from bpa_ppl import Draws, NBest, UsageError, adapt, as_weight_draws, from_lists
+from bpa_ppl import BpaWarning, Draws, NBest, UsageError, adapt, as_weight_draws, from_lists
 from bpa_ppl.diagnostics.pages.report import posterior_page
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, read_comparison
 from bpa_ppl.diagnostics.ways.reliability import (
@@ -25,9 +26,6 @@ from bpa_ppl.diagnostics.ways.reliability import (
     count_allowed,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import Way
-from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior.record import ObservedRecord, Record
-from bpa_ppl.posterior.weight_draws import name_weights
 
 
 def posterior_of(predictions: Any) -> Draws:

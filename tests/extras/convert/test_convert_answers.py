@@ -12,8 +12,7 @@ import pytest
 from support.raising import raises
 
 import bpa_ppl.extras.convert as convert
-from bpa_ppl import from_records, read_nbest
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl import BpaWarning, DataError, UsageError, from_records, read_nbest
 
 GOLDEN = Path(__file__).parents[2] / "formats" / "golden"
 #: The answer "a cat" of each server: its kind, its response, and the sum of its log-probabilities.

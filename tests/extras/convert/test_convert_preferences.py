@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.raising import raises
 
-from bpa_ppl.errors import DataError
+from bpa_ppl import DataError
 from bpa_ppl.extras.convert import kto, ranked, sharegpt, ultrafeedback
 
 Row = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.raising import raises
 
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl import BpaWarning, DataError
 from bpa_ppl.extras.convert import alpacaeval, arenahard, argilla, labelstudio, mtbench
 
 Row = dict[str, Any]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl.errors import DataError
+from bpa_ppl import DataError
 from bpa_ppl.extras.convert import icefall, letor, trec, wmt
 
 RUN = ["q1 Q0 d11 1 13.5 bm25", "q1 Q0 d12 2 12 bm25", "q2\tQ0\t21\t1\t-8e-1\tbm25"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.raising import raises
 
-from bpa_ppl.errors import DataError
+from bpa_ppl import DataError
 from bpa_ppl.extras.convert.records import read_json
 from bpa_ppl.formats.located import LocatedRecord, iter_json, iter_records
 

@@ -15,7 +15,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.stats import entropy, norm
 from support.targets import starting_at_zero
 
-from bpa_ppl import from_lists
+from bpa_ppl import Prior, from_lists
 from bpa_ppl import log_density as model_density
 from bpa_ppl.extras.judging.answers import (
     Alternatives,
@@ -28,7 +28,6 @@ from bpa_ppl.extras.judging.answers import (
 from bpa_ppl.extras.judging.questions import Candidates, choose_informative, measure_information
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.models.likelihoods.preference import Preference
-from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.models.priors.scale import LogNormalScale
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))

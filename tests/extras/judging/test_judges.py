@@ -17,9 +17,7 @@ from support.command_line import refused, succeed
 from support.records import with_record
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest, from_lists
-from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl import NBest, as_weight_draws, from_lists, log_density
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.extras.judging.juries import (
@@ -34,7 +32,6 @@ from bpa_ppl.extras.judging.juries import (
 )
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.formats.journal import Judgement
-from bpa_ppl.posterior.adapter import as_weight_draws
 
 TAU = 0.8
 PRIOR = f"isotropic:scale={TAU}"
@@ -42,7 +39,7 @@ TRUE = np.array([1.5, 0.8, 0.0])
 NAMES = ("dear", "cheap", "noise")
 
 
-def pairs(x: Float64, first: Sequence[bool], names: Sequence[str] = NAMES) -> NBest:
+def pairs(x: np.ndarray, first: Sequence[bool], names: Sequence[str] = NAMES) -> NBest:
     """Return pairs of candidates with the differences x of their features, and preferences."""
     features = np.stack([x / 2, -x / 2], axis=1)
     lists = from_lists([["a", "b"]] * len(x), features, names)
@@ -50,7 +47,7 @@ def pairs(x: Float64, first: Sequence[bool], names: Sequence[str] = NAMES) -> NB
     return lists.with_sentence_extras(preferences=answers)
 
 
-def simulated(count: int, seed: int, weights: Float64 = TRUE) -> tuple[Float64, NBest]:
+def simulated(count: int, seed: int, weights: np.ndarray = TRUE) -> tuple[np.ndarray, NBest]:
     """Return differences of independent features, and pairs with answers by given weights."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(count, len(weights)))
@@ -72,7 +69,7 @@ def result(lists: NBest, posterior: bpa.Draws) -> Judges:
     return judges(posterior, lists, prices={"dear": 3.0, "cheap": 1.0, "noise": 0.5}, cascade=True)
 
 
-def oriented(lists: NBest) -> Float64:
+def oriented(lists: NBest) -> np.ndarray:
     """Return the differences of the preferred candidate from the other one, (pairs, features)."""
     features = lists.features.astype(np.float64).reshape(len(lists), 2, -1)
     better = np.array([answer[0][0] for answer in lists.sentence_extras["preferences"]])
@@ -80,7 +77,7 @@ def oriented(lists: NBest) -> Float64:
     return features[rows, better] - features[rows, 1 - better]
 
 
-def exact(x: Float64, deviation: Float64) -> tuple[float, Float64, Float64]:
+def exact(x: np.ndarray, deviation: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Sum over a grid, without this package.
 
     Returns:
@@ -94,7 +91,7 @@ def exact(x: Float64, deviation: Float64) -> tuple[float, Float64, Float64]:
     return float(np.logaddexp.reduce(log_p) + np.log(cell)), log_p, points
 
 
-def left_out_accuracy(x: Float64, deviation: Float64) -> Float64:
+def left_out_accuracy(x: np.ndarray, deviation: np.ndarray) -> np.ndarray:
     """Return the accuracy on each pair by the posterior mean given the other pairs, (pairs,)."""
     _, log_p, points = exact(x, deviation)
     right = []
@@ -185,7 +182,7 @@ def test_intervals_of_independent_judges_contain_their_number(
 ) -> None:
     rng = np.random.default_rng(size + count)
 
-    def errors(lists: int) -> Float64:
+    def errors(lists: int) -> np.ndarray:
         common, own = rng.random((lists, 1)) < error, rng.random((lists, count)) < error
         return np.where(rng.random((lists, count)) < shared, common, own).astype(np.float64)
 
@@ -245,7 +242,7 @@ def test_the_forecast_of_labels_is_calibrated() -> None:
         new = rng.normal(size=(4000, count))
         p = expit(new @ true)
 
-        def accuracy(weights: Float64, new: Float64 = new, p: Float64 = p) -> float:
+        def accuracy(weights: np.ndarray, new: np.ndarray = new, p: np.ndarray = p) -> float:
             return float(np.where(new @ weights > 0, p, 1 - p).mean())
 
         won = accuracy(true) - accuracy(of_part)

@@ -14,10 +14,12 @@ from scipy.special import softmax
 from scipy.stats import norm
 from support.judged_pairs import NAMES, TRUE, compared_lists
 from support.raising import raises
+from support.records import name_weights
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Prior, as_weight_draws, from_lists
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
+from bpa_ppl.extending import StartingWeights
 from bpa_ppl.extras.judging.answers import Alternatives, Gaussian
 from bpa_ppl.extras.judging.app import advise
 from bpa_ppl.extras.judging.questions import Candidates, estimate_outlook
@@ -31,8 +33,6 @@ from bpa_ppl.formats.journal import (
     read_journal,
     with_judgements,
 )
-from bpa_ppl.posterior.weight_draws import name_weights
-from bpa_ppl.weights import StartingWeights
 
 
 def answered(session: Session, count: int, noise: float = 0.0) -> Session:

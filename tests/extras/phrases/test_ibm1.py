@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.raising import raises
 
-from bpa_ppl.errors import DataError
+from bpa_ppl import DataError
 from bpa_ppl.extras.phrases.ibm1 import FLOOR, IBM1
 
 Sentences = list[list[str]]

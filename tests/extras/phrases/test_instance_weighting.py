@@ -12,9 +12,8 @@ from scipy.stats import norm
 from support.phrase_pairs import counts_by_pair
 from support.raising import raises
 
-from bpa_ppl._runtime.arrays import Float32
+from bpa_ppl import DataError, UsageError
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.extras.phrases.instance_weights import (
     MixtureData,
     Phi,
@@ -35,7 +34,7 @@ from bpa_ppl.extras.phrases.tables import PhraseCounts, Side
 NAMES = ("one", "two", "three")
 PRIOR = {"prior_deviation": 1.2}
 NARROW = {"prior_deviation": 0.3}
-Tables = tuple[PhraseCounts, PhraseCounts, PhraseCounts, Float32]
+Tables = tuple[PhraseCounts, PhraseCounts, PhraseCounts, np.ndarray]
 #: Of any two settings all four combinations.
 VARIANTS = [
     Variant(mixture, smoothed, link, flat, complete=(smoothed == flat) == (link == "logistic"))

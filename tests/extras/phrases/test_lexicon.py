@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.raising import raises
+from support.registries import FEATURES
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features, from_lists
 from bpa_ppl.extras.phrases.ibm1 import IBM1
 from bpa_ppl.extras.phrases.lexicon import Lexicon
-from bpa_ppl.features.source import FEATURES
 
 SOURCES = ["le chat dort", "un chien", "le chien dort", "un chat", "le chat", "un chien dort"]
 TARGETS = ["the cat sleeps", "a dog", "the dog sleeps", "a cat", "the cat", "a dog sleeps"]

@@ -11,7 +11,7 @@ import pytest
 from support.phrase_pairs import counts_by_pair, pairs_of
 from support.raising import raises
 
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl import DataError, UsageError
 from bpa_ppl.extras.phrases.ibm1 import IBM1
 from bpa_ppl.extras.phrases.pair_features import (
     GENERAL,

@@ -13,8 +13,10 @@ import pytest
 from scipy.spatial.distance import chebyshev as scipy_chebyshev
 from scipy.stats import entropy
 from support.raising import raises
+from support.records import SourceRecord
 
 from bpa_ppl import DataError, NBest, UsageError, add_features, from_lists
+from bpa_ppl.extending import FeatureSource
 from bpa_ppl.extras.phrases.invariance import Invariance
 from bpa_ppl.extras.phrases.mixtures import mix
 from bpa_ppl.extras.phrases.phrase_mixture import PhraseMixture
@@ -28,8 +30,6 @@ from bpa_ppl.extras.phrases.subdomains import (
 from bpa_ppl.extras.phrases.table_files import write_table
 from bpa_ppl.extras.phrases.tables import PhraseCounts, PhraseTable
 from bpa_ppl.features.recipe import record_sources, restore_sources
-from bpa_ppl.features.source import FeatureSource
-from bpa_ppl.posterior.record import SourceRecord
 from bpa_ppl.text.words import NumberedText
 
 #: Sources with their candidates, and the segmentations of these.

@@ -18,8 +18,8 @@ from support.planted import planted
 from support.raising import raises
 from support.subdomain_program import pad_text, subdomain_mixture
 
+from bpa_ppl import BpaWarning, DataError, UsageError
 from bpa_ppl._runtime.workers import parallel_workers
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.extras.phrases.induction import induce
 from bpa_ppl.extras.phrases.subdomain_em import (
     EMSettings,

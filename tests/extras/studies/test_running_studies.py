@@ -11,13 +11,14 @@ import pytest
 from sacrebleu.metrics import BLEU, TER
 from support.judged_lists import judged_lists, write_json_lines
 from support.raising import raises
+from support.registries import RULES, SAMPLERS
 from support.studies import DEVELOPMENT, draw_lists, edit_study, run_rows
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, concatenate
 from bpa_ppl.cli.app import main
 from bpa_ppl.components import Registry
-from bpa_ppl.decoding.rules import RULES, Viterbi
+from bpa_ppl.decoding.rules import Viterbi
 from bpa_ppl.extras.studies import running
 from bpa_ppl.extras.studies.page import write_figures
 from bpa_ppl.extras.studies.results import read_results
@@ -27,7 +28,6 @@ from bpa_ppl.extras.studies.tuning.mira import Mira
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.samplers.map import PosteriorMode
-from bpa_ppl.samplers.sampler import SAMPLERS
 
 
 def deterministic_files(folder: Path) -> dict[str, bytes]:

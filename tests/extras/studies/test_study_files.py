@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from support.raising import raises
+from support.registries import SAMPLERS
 from support.studies import edit_study
 
 from bpa_ppl import DataError, Isotropic
@@ -28,7 +29,6 @@ from bpa_ppl.extras.studies.study import (
 )
 from bpa_ppl.extras.studies.tuning.redecoding import Decoder
 from bpa_ppl.models.likelihoods.oracle import Margin, Oracle
-from bpa_ppl.samplers.sampler import SAMPLERS
 
 VARIANT = 'like = "mert"\ngain = "ter"\nrestarts = 2'
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.raising import raises
+from support.records import import_arviz
+from support.registries import SAMPLERS
 
 from bpa_ppl import (
     Isotropic,
@@ -25,8 +27,6 @@ from bpa_ppl.cli.app import run_command
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.extras.studies.sweeps import SweepResult, sweep
 from bpa_ppl.models.likelihoods.oracle import Margin
-from bpa_ppl.posterior.arviz_functions import import_arviz
-from bpa_ppl.samplers.sampler import SAMPLERS
 
 GRID = {"proposal_variance": [1e-6, 1e-3, 10.0], "warmup": [200]}
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.records import name_weights
 
 from bpa_ppl import write_posterior
-from bpa_ppl.posterior.weight_draws import name_weights
 
 pytest.importorskip("starlette", reason="the extra `serve` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")

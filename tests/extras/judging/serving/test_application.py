@@ -15,15 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 from support.raising import raises
+from support.records import RecipeRecord, Record, SourceRecord, name_weights, read_weight_draws
 
-from bpa_ppl import Reranker, UsageError, from_lists, rerank
+from bpa_ppl import Reranker, UsageError, Weights, from_lists, rerank
 from bpa_ppl.extras.judging.serving import app
 from bpa_ppl.extras.judging.serving.app import application, select_fields
 from bpa_ppl.extras.judging.serving.limits import Limits
-from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.record import RecipeRecord, Record, SourceRecord
-from bpa_ppl.posterior.weight_draws import name_weights
-from bpa_ppl.weights import Weights
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
 

@@ -22,10 +22,10 @@ import numpy as np
 import pytest
 from support.browser import Browser
 from support.raising import raises
+from support.records import name_weights
 
 from bpa_ppl import Reranker, UsageError, write_posterior
 from bpa_ppl.posterior.files import from_bytes, seal, to_bytes, unseal
-from bpa_ppl.posterior.weight_draws import name_weights
 
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 serve = pytest.importorskip("bpa_ppl.extras.judging.serving.app", reason="no extra `serve`").serve
