@@ -8,7 +8,6 @@ import sys
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from copy import copy
-from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ from bpa_ppl.components import Registry, find_plugins
 from bpa_ppl.extending import WarningsHandler
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED = ROOT.parent / "shared" / "data"
 
 # Examples of Hypothesis are the same in each run, on slow machines too. `tests/soak` tries many
 # more with `--hypothesis-profile soak`, others in each run.
@@ -91,36 +89,15 @@ def _set_up_jax() -> None:
 
 
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """The folder of real n-best lists that are not part of the repository."""
-    if not SHARED.is_dir():
-        pytest.skip(f"needs the real n-best lists in {SHARED}")
-    return SHARED
-
-
-@pytest.fixture(scope="session")
 def demo_data() -> Path:
     """The folder of the demo's n-best lists."""
     return ROOT / "examples" / "demo_data"
 
 
-@pytest.fixture
-def real_lists(demo_data: Path, request: pytest.FixtureRequest) -> Callable[[str], NBest]:
-    """A function that reads the lists and references of a text; `leaflet` is in the demo data."""
-
-    def read(name: str) -> NBest:
-        if name == "leaflet":
-            path, size = demo_data / name, "100"
-        else:
-            path, size = request.getfixturevalue("shared_data") / name, ""
-        return _read_once(f"{path}.nbest{size}.gz", f"{path}.ref")
-
-    return read
-
-
-@lru_cache(maxsize=6)
-def _read_once(path: str, references: str) -> NBest:
-    return read_nbest(path, references=references)
+@pytest.fixture(scope="session")
+def leaflet(demo_data: Path) -> NBest:
+    """The demo's lists with their references."""
+    return read_nbest(demo_data / "leaflet.nbest100.gz", references=demo_data / "leaflet.ref")
 
 
 @pytest.fixture

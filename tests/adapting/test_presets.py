@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
@@ -81,10 +80,8 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", sorted(PRESETS))
-def test_a_preset_fails_its_check_for_a_reason_with_one_remedy(
-    preset: str, real_lists: Callable[[str], NBest]
-) -> None:
-    lists = real_lists("leaflet")[:60].truncate(20)
+def test_a_preset_fails_its_check_for_a_reason_with_one_remedy(preset: str, leaflet: NBest) -> None:
+    lists = leaflet[:60].truncate(20)
     canonical = read_weights(files("bpa_ppl.demo_data") / "moses.ini")
     options = {}
     if preset == "published-sspr":

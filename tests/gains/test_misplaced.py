@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +18,6 @@ from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.misplaced import describe_misplaced
 
 TER = resolve("ter")
-TEXTS = [
-    *("leaflet", "medical/adapt", "medical/test", "captions/adapt", "captions/test"),
-    *("conversation/adapt", "conversation/test", "out-of-domain/dev", "out-of-domain/test"),
-]
 
 
 def misplace(lists: NBest, how: str) -> NBest:
@@ -40,11 +35,8 @@ def misplace(lists: NBest, how: str) -> NBest:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TEXTS)
-def test_real_references_belong_to_their_lists_and_others_do_not(
-    name: str, real_lists: Callable[[str], NBest]
-) -> None:
-    lists = real_lists(name)
+def test_real_references_belong_to_their_lists_and_others_do_not(leaflet: NBest) -> None:
+    lists = leaflet
     rng = np.random.default_rng(1)
     assert describe_misplaced(lists, TER) == ""
     for count in (10, 20, 50, 100):
@@ -59,16 +51,16 @@ def test_real_references_belong_to_their_lists_and_others_do_not(
 
 
 @pytest.mark.parametrize("how", ["next", "previous"])
-def test_a_missing_line_is_recognised(how: str, real_lists: Callable[[str], NBest]) -> None:
+def test_a_missing_line_is_recognised(how: str, leaflet: NBest) -> None:
     """Given the references of the next list, those of the previous one fit."""
     fitting = {"next": "previous", "previous": "next"}[how]
-    message = describe_misplaced(misplace(real_lists("leaflet")[:50], how), TER)
+    message = describe_misplaced(misplace(leaflet[:50], how), TER)
     assert message.startswith("the references seem to be those of other lists: in 0% of 50 lists")
     assert f"than to that of the {fitting} list" in message
 
 
-def test_several_references_and_lists_without_one(real_lists: Callable[[str], NBest]) -> None:
-    lists = real_lists("leaflet")[:30]
+def test_several_references_and_lists_without_one(leaflet: NBest) -> None:
+    lists = leaflet[:30]
     own = [of_list[0] for of_list in lists.references or ()]
     others = [*own[1:], own[0]]
     several = lists.with_references(list(zip(others, own, strict=True)))
@@ -79,9 +71,9 @@ def test_several_references_and_lists_without_one(real_lists: Callable[[str], NB
     assert "of 21 lists" in describe_misplaced(most, TER)
 
 
-def test_one_reference_for_all_lists_is_a_mistake(real_lists: Callable[[str], NBest]) -> None:
+def test_one_reference_for_all_lists_is_a_mistake(leaflet: NBest) -> None:
     """Lists of one sentence share their reference; one reference for all is a mistake."""
-    lists = real_lists("leaflet")[:30]
+    lists = leaflet[:30]
     own = [of_list[0] for of_list in lists.references or ()]
     twice = lists.select(np.repeat(np.arange(15), 2))
     assert describe_misplaced(twice, TER) == ""
@@ -102,10 +94,10 @@ def test_other_gains_need_no_similar_texts(gain: Metric | None) -> None:
 
 
 def test_whatever_scores_with_references_warns(
-    real_lists: Callable[[str], NBest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    leaflet: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lists = misplace(real_lists("leaflet")[:20], "next")
+    lists = misplace(leaflet[:20], "next")
     names = lists.feature_names
     draws = name_weights(np.ones((1, 4, len(names))), names)
     with pytest.warns(BpaWarning, match="are nearer to their own reference"):

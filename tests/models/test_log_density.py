@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +82,8 @@ def test_density_is_finite_for_large_scores() -> None:
     np.testing.assert_allclose(gradient, [-1e4], rtol=1e-6)
 
 
-def test_density_of_real_lists_agrees_with_scipy(
-    real_lists: Callable[[str], NBest], demo_data: Path
-) -> None:
-    pool = real_lists("leaflet").select(np.arange(20))
+def test_density_of_real_lists_agrees_with_scipy(leaflet: NBest, demo_data: Path) -> None:
+    pool = leaflet.select(np.arange(20))
     matched = match(read_weights(demo_data / "moses.ini"), pool)
     rng = np.random.default_rng(5)
     oracle = [int(rng.integers(size)) for size in pool.sizes]

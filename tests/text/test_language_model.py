@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 from math import exp, log
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from support.raising import raises
 from bpa_ppl import DataError
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.text.language_model import MixtureModel, NgramModel
-from bpa_ppl.text.model_files import evaluate_text, read_arpa
 from bpa_ppl.text.ngrams import estimate_discounts
 from bpa_ppl.text.words import SPECIAL, split_words
 
@@ -100,29 +98,6 @@ def test_scores_agree_with_kenlm_query(order: int) -> None:
     assert result.dtype == np.float64
     np.testing.assert_allclose(result / np.log(10), TOTALS[order], atol=3e-6)
     assert model.unknown(sentences).tolist() == [0, 1, 0, 0, 0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("order", "key"), [(3, "order3"), (5, "order5")])
-def test_real_text_agrees_with_kenlm(order: int, key: str, shared_data: Path) -> None:
-    golden = json.loads((shared_data / "lm" / "golden.json").read_text("utf-8"))
-    corpora = shared_data / "phrases" / "corpora"
-    model = NgramModel.train([corpora / "captions.train.en.xz"], order)
-    test = list(map(split_words, read_lines(corpora / "captions.test.en.xz")))
-    result = model.log_probabilities(test) / np.log(10)
-    np.testing.assert_allclose(result, golden[key]["per_sentence_log10"], atol=1e-4)
-    perplexity = evaluate_text(model, [corpora / "captions.test.en.xz"]).perplexity
-    assert perplexity == pytest.approx(golden[key]["perplexity_with_oov"], abs=5e-3)
-    assert model.unknown(test).sum() == 68
-    if order == 5:
-        assert model.counts == (10785, 87125, 192809, 271407, 303259)
-        return
-    truth = read_arpa(shared_data / "lm" / "captions.o3.arpa.gz")
-    assert truth.counts == model.counts
-    result, expected = model_ngrams(model), model_ngrams(truth)
-    assert result.keys() == expected.keys()
-    ours, theirs = np.array(list(result.values())), np.array([expected[gram] for gram in result])
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-4)
 
 
 words = st.lists(st.sampled_from("abcd"), max_size=7)

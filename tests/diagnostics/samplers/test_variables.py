@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -320,16 +318,12 @@ def test_a_feature_may_have_the_name_of_a_parameter() -> None:
 
 
 @pytest.mark.usefixtures("without_joint_test")
-def test_reference_draws_of_posteriordb_are_those_of_arrays(shared_data: Path) -> None:
-    """Names such as theta[1] in its files, and the array theta as NumPyro or PyMC have it."""
-    with ZipFile(
-        shared_data / "posteriordb" / "eight_schools-eight_schools_noncentered.json.zip"
-    ) as archive:
-        chains = json.loads(archive.read(archive.namelist()[0]))
-    first, last = (
-        {name: np.array([chain[name] for chain in half]) for name in half[0]}
-        for half in (chains[:5], chains[5:])
-    )
+def test_cells_that_are_variables_are_those_of_arrays() -> None:
+    """Names such as theta[1] in posteriordb, and the array theta as NumPyro or PyMC have it."""
+    values = np.random.default_rng(0).normal(size=(2, 5, 1000, 10))
+    values[..., 1] = np.exp(values[..., 1])
+    names = ("mu", "tau", *(f"theta[{k}]" for k in range(1, 9)))
+    first, last = (dict(zip(names, np.moveaxis(x, -1, 0), strict=True)) for x in values)
     theta = np.stack([first[f"theta[{k}]"] for k in range(1, 9)], axis=-1)
     found = compare({"mu": first["mu"], "tau": first["tau"], "theta": theta}, last)
     assert (found["a"].verdict, found.left_out) == (AGREES, ())

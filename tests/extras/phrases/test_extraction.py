@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.phrase_pairs import counts_by_pair, pairs_of, tables_equal
+from support.phrase_pairs import counts_by_pair, pairs_of
 from support.raising import raises
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.extras.phrases.extraction import extract_phrases, select_lines
-from bpa_ppl.extras.phrases.table_files import read_counts
 from bpa_ppl.text.language_model import NgramModel
 
 Pair = tuple[list[str], list[str], list[tuple[int, int]]]
@@ -83,17 +82,6 @@ def test_counts_are_summed_over_chunks(tmp_path: Path, monkeypatch: pytest.Monke
     expected = reference_counts(pairs[:60], 5)
     assert counts_by_pair(table) == {pair: 400 * n for pair, n in expected.items()}
     assert reports == [(20_000, 20_000), (24_000, 24_000)]
-
-
-@pytest.mark.parametrize(
-    ("text", "counts"), [("dev", "dev"), pytest.param("train", "in", marks=pytest.mark.slow)]
-)
-def test_counts_agree_with_another_program(text: str, counts: str, shared_data: Path) -> None:
-    folder = shared_data / "phrases"
-    paths = [folder / "corpora" / f"captions.{text}.{end}.xz" for end in ("fr", "en", "align")]
-    ours = extract_phrases(*paths)
-    theirs = read_counts(folder / "phrases" / f"captions.{counts}.extract.xz")
-    assert tables_equal(ours, theirs)
 
 
 MALFORMED = ("0-", "0-0-1", "0--1", "0 0", "a-b", "-1-0")
