@@ -243,13 +243,6 @@ def test_a_path_and_an_array_are_refused() -> None:
     assert_right(array.to_dataset(name="weights"))
 
 
-def test_more_chains_than_draws_are_refused() -> None:
-    exchanged = dataset(feature=FEATURES).rename({"chain": "draw", "draw": "chain"})
-    with raises(DataError, "wrong-length", match="200 chains of 4 draws") as caught:
-        as_weight_draws(exchanged)
-    assert_right(follow(caught.value, data=exchanged))
-
-
 def test_chains_with_gaps_are_read(tmp_path: Path) -> None:
     """Selecting chains of InferenceData leaves its log prior as it is."""
     pairs = np.random.default_rng(1).normal(-0.5, 1.0, (20, 2))

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.targets import EXACT, TARGETS
+from support.targets import EXACT, KERNELS, TARGETS
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -24,7 +24,7 @@ def posteriors() -> Any:
     return posterior_of
 
 
-@pytest.fixture(params=EXACT)
+@pytest.fixture(params=[*EXACT, *(pytest.param(n, marks=pytest.mark.slow) for n in KERNELS)])
 def sampler(request: pytest.FixtureRequest) -> str:
     """Each sampler whose draws, weighted if it weighs them, follow the posterior."""
     return str(request.param)

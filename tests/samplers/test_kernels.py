@@ -12,33 +12,12 @@ from support import reference_model, targets
 from support.moment_checks import assert_moments
 from support.raising import raises
 
-from bpa_ppl import Isotropic, UsageError, adapt, as_weight_draws, check
+from bpa_ppl import Isotropic, UsageError, adapt, check
 from bpa_ppl.extending import Sampled, Sampler, Target
 from bpa_ppl.samplers.kernels import KERNELS, NumpyroKernel
 from bpa_ppl.samplers.sampler import SAMPLERS
 
 TARGET = targets.plane()
-#: Settings with which a few thousand draws suffice; NUTS is among the samplers of the other tests.
-SETTINGS: dict[str, dict[str, Any]] = {
-    "numpyro:ESS": {"draws": 600, "warmup": 50},
-    "numpyro:HMC": {"draws": 1500, "trajectory_length": 1.5},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sampler", SETTINGS)
-def test_moments_are_those_of_quadrature(sampler: str) -> None:
-    posterior = TARGET.adapt(sampler, SETTINGS[sampler])
-    weights = posterior["posterior"]["weights"].values
-    assert_moments(weights, TARGET.mean, TARGET.covariance, ess=300)
-    draws = as_weight_draws(posterior)
-    TARGET.check_density(draws)
-    steps = draws.draws.statistics.get("n_steps")
-    assert (steps is not None) == (sampler == "numpyro:HMC")  # else they are unknown
-    # The same seed and settings give the same draws, from the record too.
-    again = SAMPLERS.restore(draws.record.sampler.name, draws.record.sampler.settings)
-    engine = SAMPLERS.resolve(sampler, SETTINGS[sampler])
-    assert (again, hash(again)) == (engine, hash(engine))
 
 
 @pytest.mark.slow

@@ -46,6 +46,11 @@ def test_a_sampler_agrees_with_quadrature_and_passes_its_check(
     checked_by = {"ESS of the weights", "Pareto k̂"} if draws.draws.kind == "weighted" else of_chains
     assert checked_by <= {finding.name for finding in report.findings}
     target.check_density(draws)
+    # The same settings are made from the record.
+    recorded = draws.record.sampler
+    engine = SAMPLERS.resolve(sampler, {**STEPS.get(sampler, {}), "draws": DRAWS})
+    again = SAMPLERS.restore(recorded.name, recorded.settings)
+    assert (again, hash(again)) == (engine, hash(engine))
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,12 @@ DRAWS = 2000
 #: Samplers that need no optional package.
 OWN = [name for name in SAMPLERS if not SAMPLERS[name].packages]
 #: Samplers whose draws have the posterior as their distribution; `auto` selects one of them.
-#: The kernels of `numpyro` are in test_kernels.
 EXACT = [n for n in OWN if SAMPLERS[n].exact and n not in ("auto", "numpyro")]
 #: Settings by sampler: the published step, 0.01, needs many more draws in these wide targets.
 STEPS: dict[str, dict[str, Any]] = {"rwm-isotropic": {"proposal_variance": 2.0}}
+#: Kernels of `numpyro`; NUTS has a name of its own.
+STEPS |= {"numpyro:ESS": {}, "numpyro:HMC": {"trajectory_length": 1.5}}
+KERNELS = [n for n in STEPS if n.startswith("numpyro:")]
 NAMES = ("LM0", "WP0")
 
 
