@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import chain
 from numbers import Integral
@@ -288,8 +287,8 @@ class Schema:
             elif name == TOTAL or self._is_feature(name, values):
                 numbers[short] = self._numbers(values)
             else:
-                if short in self.options.roles.numbers:
-                    self._check_numbers(block, name, values)
+                if short in self.options.roles.numbers and self._as_array(values) is None:
+                    self._refuse("judgement", block, name, from_arrow(values))
                 extras[short] = self._others(values)
         for name in filter({**numbers, **extras}.__contains__, self._sentence_lines):
             problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
@@ -319,7 +318,7 @@ class Schema:
         chosen = self._features.get(name)
         if chosen is None:
             chosen = self.options.roles.is_feature(name)
-            if chosen is None and (isinstance(values, np.ndarray) or has_numbers(values)):
+            if chosen is None and has_numbers(values):
                 chosen = True
             elif chosen is None:
                 read = map(self._read, map(str, values) if is_arrow(values) else values)
@@ -334,26 +333,18 @@ class Schema:
             return number
         return number if number != number and self._nan_is_missing else math.inf
 
-    def _check_numbers(self, block: Block, name: str, values: Any) -> None:
-        """Refuse a value that is neither a number, true or false, nor missing."""
-        if isinstance(values, np.ndarray) or has_numbers(values):
-            return
-        if self._typed or not is_arrow(values) or parse_cells(combine_chunks(values)) is None:
-            self._refuse("judgement", block, name, from_arrow(values))
+    def _as_array(self, values: Any) -> Any:
+        """Return a column in which Arrow or NumPy has numbers alone; None for any other."""
+        if has_numbers(values):
+            return from_arrow(values, numbers=True)
+        return None if self._typed or not is_arrow(values) else parse_cells(combine_chunks(values))
 
     def _numbers(self, values: Any) -> Float64:
         """Return numbers, NaN where one is missing, and infinity in place of any other value."""
-        if is_arrow(values):
-            cells = not (self._typed or has_numbers(values))
-            numbers = parse_cells(combine_chunks(values)) if cells else None
-            values = from_arrow(values, numbers=True) if numbers is None else numbers
-        if not isinstance(values, np.ndarray) and {float, int}.issuperset(map(type, values)):
-            with suppress(OverflowError):
-                values = np.fromiter(values, np.float64, len(values))
-        if not isinstance(values, np.ndarray):
-            found = map(self._read, values)
-            values = [math.inf if number is None else number for number in found]
-        numbers = np.asarray(values, np.float64)
+        if (array := self._as_array(values)) is None:
+            found = [of if type(of) is float else self._read(of) for of in from_arrow(values)]
+            array = np.array([math.inf if number is None else number for number in found])
+        numbers = array.astype(np.float64, copy=False)
         if not self._nan_is_missing:
             numbers = np.where(np.isnan(numbers), np.inf, numbers)
         large = np.abs(numbers) > LARGEST

@@ -230,14 +230,14 @@ def from_arrow(column: Any, *, numbers: bool = False) -> Any:
 
 
 def has_numbers(column: Any) -> bool:
-    """Return whether a column is one of Arrow with integers, floats or decimals.
+    """Return whether a column is an array, or one of Arrow with integers, floats or decimals.
 
     >>> import pyarrow as pa
     >>> has_numbers(pa.array([1])), has_numbers(pa.array(["1"])), has_numbers([1])
     (True, False, False)
     """
     if not is_arrow(column):
-        return False
+        return isinstance(column, np.ndarray)
     import pyarrow as pa
 
     types = pa.types
@@ -271,22 +271,8 @@ def without_empty(column: pa.Array) -> pa.Array:
     import pyarrow as pa
     from pyarrow import compute
 
-    empty = to_numpy(compute.binary_length(column)) == 0
-    if not empty.any():
-        return column
-    return compute.if_else(to_mask(empty), pa.nulls(len(column), pa.string()), column)
-
-
-def to_mask(values: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return an array of Arrow; `pa.array` imports pandas where it converts values of Python.
-
-    >>> to_mask(np.array([True, False])).to_pylist()
-    [True, False]
-    """
-    import pyarrow as pa
-
-    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
+    filled = compute.binary_length(column).cast(pa.bool_())
+    return compute.if_else(filled, column, pa.nulls(len(column), pa.string()))
 
 
 def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.NDArray[Any]:
@@ -309,10 +295,10 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.N
         return np.from_dlpack(array)
     if np.isnan(missing) and pa.types.is_integer(array.type):
         array = array.cast(pa.float64(), safe=False)
-    absent = np.from_dlpack(array.is_null().cast(pa.uint8())).astype(bool)
-    buffers = [None, array.buffers()[1]]
-    values = pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
-    return np.where(absent, missing, np.from_dlpack(values))
+    present = np.from_dlpack(array.drop_null())
+    values = np.full(len(array), missing, present.dtype)
+    values[np.from_dlpack(array.is_valid().cast(pa.uint8())).astype(bool)] = present
+    return values
 
 
 def parse_strictly(
