@@ -45,10 +45,11 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import LARGEST
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import quote
-from bpa_ppl.formats.block import Block, ReadOptions
+from bpa_ppl.formats.block import Block
 from bpa_ppl.formats.format import OPENAI, NBestFormat
 from bpa_ppl.formats.located import LocatedRecord, find, iter_json
 from bpa_ppl.formats.samples import Samples, make_extractor, name_prompts, token_statistics
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
 from bpa_ppl.formats.values import abbreviate, json_keys
 
@@ -495,7 +496,7 @@ class Answers(NBestFormat, frozen=True):
         except LookupError as error:
             record.refuse(what, str(error.args[0]))
 
-    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
+    def blocks(self, file: InputFile, schema: Schema) -> Iterator[Block]:
         r"""Yield the columns of all answers, when the last one is read.
 
         Raises:
@@ -504,29 +505,27 @@ class Answers(NBestFormat, frozen=True):
                 a text or not finished, answers without the wanted part.
 
         >>> line = b'{"choices": [{"text": " a cat", "logprobs": {"token_logprobs": [-1, -3]}}]}'
-        >>> columns = next(Answers().blocks(InputFile(line), ReadOptions("out.jsonl")))
+        >>> columns = next(Answers().blocks(InputFile(line), Schema("out.jsonl")))
         >>> columns.candidates["text"], columns.candidates["logprob.sum"]
         (['a cat'], array([-4.]))
         >>> part = b'{"choices": [{"delta": {"content": "a"}}]}'
-        >>> next(Answers().blocks(InputFile(part), ReadOptions("out.jsonl")))
+        >>> next(Answers().blocks(InputFile(part), Schema("out.jsonl")))
         Traceback (most recent call last):
         bpa_ppl.errors.DataError: out.jsonl:1: a part of an answer that was streamed: do not ...
         """
-        records = iter_json(file.chunks(), options.origin, finite=False)
-        samples, batch = self.collect(records, options)
+        records = iter_json(file.chunks(), schema.origin, finite=False)
+        samples, batch = self.collect(records, schema)
         if not any(samples.lines):
-            raise options.error("empty: there are no responses in it", code="no-data")
-        yield samples.columns(self._ids(samples, options, batch), origins=MODEL)
+            raise schema.error("empty: there are no responses in it", code="no-data")
+        yield samples.columns(self._ids(samples, schema, batch), origins=MODEL)
 
-    def collect(
-        self, records: Iterable[LocatedRecord], options: ReadOptions
-    ) -> tuple[Samples, bool]:
+    def collect(self, records: Iterable[LocatedRecord], schema: Schema) -> tuple[Samples, bool]:
         """Return the answers in records, and whether these are lines of a batch.
 
         Raises:
             DataError: as `blocks`.
         """
-        samples, places = Samples(options.origin, options.bad), dict[Any, int]()
+        samples, places = Samples(schema.origin, schema.bad), dict[Any, int]()
         if self.requests:
             self._read_requests(samples, places)
         parts: set[str] = set()  # ids of completions without a reason of their end
@@ -556,7 +555,7 @@ class Answers(NBestFormat, frozen=True):
                     samples.add(place, part, statistics, response.model)
         if unknown:
             what = f"a log-probability of {format_count(unknown, 'answer')} is unknown (null)"
-            log_info(f"{options.origin}: {what}: all of theirs are missing")
+            log_info(f"{schema.origin}: {what}: all of theirs are missing")
         return samples, batch
 
     def _explain(
@@ -643,15 +642,15 @@ class Answers(NBestFormat, frozen=True):
             response = Response((), name, source)
             self._find_place(samples, places, response, record, number, is_request=True)
         if not samples.lines:
-            options = ReadOptions(origin)
+            schema = Schema(origin)
             problem = "empty: there are no requests in it"
-            raise options.error(problem, code="no-data", parameter="requests")
+            raise schema.error(problem, code="no-data", parameter="requests")
 
-    def _ids(self, samples: Samples, options: ReadOptions, batch: bool) -> list[int]:
+    def _ids(self, samples: Samples, schema: Schema, batch: bool) -> list[int]:
         """Return the ids of the sentences of the prompts."""
         if absent := [samples.label(place) for place, at in enumerate(samples.lines) if not at]:
             problem = f"requests without a response: {name_prompts(absent)}"
-            warn_user(f"{options.origin}: {problem}: no list of them")
+            warn_user(f"{schema.origin}: {problem}: no list of them")
         if not self.requests:
             numbers = find_numbers(samples.names)
             if numbers is not None:
@@ -659,5 +658,5 @@ class Answers(NBestFormat, frozen=True):
             if batch:
                 what = "sentences are counted in the order of the responses, which need not be "
                 what += "that of the requests: name the file of requests by the setting requests"
-                warn_user(f"{options.origin}: {what}")
-        return list(range(options.first_id, options.first_id + len(samples.names)))
+                warn_user(f"{schema.origin}: {what}")
+        return list(range(schema.first_id, schema.first_id + len(samples.names)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, pairwise
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, locate, suggest_name
-from bpa_ppl.formats.block import ID, ID_NUMBER, REFERENCE, SOURCE, TEXT, TOTAL, Block, ReadOptions
+from bpa_ppl.formats.block import ID, ID_NUMBER, REFERENCE, SOURCE, TEXT, TOTAL, Block
 from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.roles import require_columns
 from bpa_ppl.formats.samples import name_prompts
@@ -33,11 +33,10 @@ from bpa_ppl.lists.nbest import (
 
 def build(
     blocks: Iterable[Block],
-    options: ReadOptions,
+    schema: Schema,
     entries: Iterable[SentenceLines] = (),
     *,
     sentences: int = sys.maxsize,
-    empty: dict[int, str | None] | None = None,
 ) -> Iterator[NBest]:
     """Yield tables of lists of the consecutive rows of one file.
 
@@ -48,10 +47,9 @@ def build(
 
     Args:
         blocks: the rows.
-        options: how they are read, with the roles of columns.
+        schema: of the file, with the roles of columns.
         entries: references and sources of the whole text, used instead of those of the columns.
         sentences: in each table; the last one has the rest.
-        empty: where sentences without candidates are entered: by id, the source, None if unknown.
 
     Raises:
         DataError: if a column is not as the schema says, an id occurs in two lists, references are
@@ -60,11 +58,10 @@ def build(
 
     >>> from bpa_ppl.formats.roles import Roles
     >>> texts, ids, lines = {"text": ["a", "b"], "lm": np.ones(2)}, {"id": [4, 4]}, np.array([1, 2])
-    >>> options = ReadOptions("dev.nbest", roles=Roles(all_numbers=True))
-    >>> list(build([Block(texts, ids, None, lines)], options))
+    >>> schema = Schema("dev.nbest", roles=Roles(all_numbers=True))
+    >>> list(build([Block(texts, ids, None, lines)], schema))
     [NBest(1 sentence, 2 candidates, 1 feature, from dev.nbest)]
     """
-    schema = Schema(options, empty)
     tables = _Tables(schema, tuple(entries))
     parts: list[Block] = []
     last: int | None = None
@@ -88,11 +85,11 @@ def build(
     tables.finish()
     if table is None or not schema.lines:
         remedy = "the file is empty"
-        if options.dropped:
-            remedy = f"no row in it can be used: {options.dropped[0]}"
+        if schema.dropped_rows:
+            remedy = f"no row in it can be used: {schema.dropped_rows[0]}"
         elif schema.empty:
             remedy = "no sentence in it has candidates: create the lists again"
-        raise DataError(f"no n-best list: {remedy}", options.origin, code="no-data")
+        raise DataError(f"no n-best list: {remedy}", schema.origin, code="no-data")
     yield table
 
 
@@ -105,7 +102,7 @@ class _Tables:
     """
 
     def __init__(self, schema: Schema, entries: Sequence[SentenceLines]):
-        self.schema, self.options, self._entries = schema, schema.options, entries
+        self.schema, self._entries = schema, entries
         self._without_reference: list[int | str] = []  # ids of sentences, of which others have one
         self._with_references = False
         self._features: tuple[str, ...] | None = None  # of the first table
@@ -114,14 +111,14 @@ class _Tables:
 
     def finish(self) -> None:
         """Check what only the end of the file shows."""
-        schema, options = self.schema, self.options
-        dropped, seen = schema.dropped, options.seen
-        unseen = [usual for usual, name in options.names.items() if name not in seen]
-        options.require(unseen if seen else (), (), None)
+        schema, dropped = self.schema, self.schema.dropped
+        seen = schema.seen
+        unseen = [usual for usual, name in schema.names.items() if name not in seen]
+        schema.require(unseen if seen else (), (), None)
         lost = [number for number in dropped if number not in schema.lines]
         if lost:
             problem = f"every candidate of sentence {schema.name(lost[0])} has a value that is not "
-            raise options.error(f"{problem}finite: correct the file", code="bad-number")
+            raise schema.error(f"{problem}finite: correct the file", code="bad-number")
         lists = format_count(len(schema.lines), "sentence")
         notes: list[str] = []
         if schema.scattered:
@@ -134,8 +131,8 @@ class _Tables:
         if schema.empty:
             absent = f"{format_count(len(schema.empty), 'sentence')} without candidates"
             without.append(f"{absent}, the first of id {schema.name(min(schema.empty))}: left out")
-        if options.dropped:
-            rows = name_prompts(options.dropped)
+        if schema.dropped_rows:
+            rows = name_prompts(schema.dropped_rows)
             without.append(f"rows without a judgement or an answer: {rows}")
         notes += ["; ".join(without)] if without else []
         if self._without_source:
@@ -148,18 +145,32 @@ class _Tables:
         if schema.lines:
             notes += chain.from_iterable(entries.check(schema) for entries in self._entries)
         for note in notes:
-            warn_user(f"{locate(options.origin)}{note}")
+            warn_user(f"{locate(schema.origin)}{note}")
 
     def make(self, parts: list[Block]) -> NBest:
         """Return the lists of some blocks with their references and sources; empties `parts`."""
-        block, schema, options = _join(parts, self.schema.numbers), self.schema, self.options
+        schema = self.schema
+        # An extra of one part without any value may be a feature of another.
+        columns = [
+            {
+                name: values
+                for name, values in part.candidates.items()
+                if name not in schema.numbers or isinstance(values, np.ndarray)
+            }
+            for part in parts
+        ]
+        counts = [len(part.line) for part in parts]
+        begins = zip(to_offsets(counts), parts, strict=False)
+        extras = join_columns("", columns, (), [len(part.candidates[TEXT]) for part in parts])
+        block = Block(
+            extras,
+            join_columns("", [part.sentences for part in parts], (), counts),
+            np.concatenate([first + part.parents for first, part in begins]),
+            np.concatenate([part.line for part in parts]),
+        )
         parts.clear()  # the numbers are in memory once more than they have to be
-        numbers: dict[str, Float64] = {}
-        extras: dict[str, Any] = {}
-        for name, values in block.candidates.items():
-            if name != TEXT:
-                (numbers if name in schema.numbers else extras)[name] = values
-        strings, index = intern(block.candidates[TEXT])
+        strings, index = intern(extras.pop(TEXT))
+        numbers = {name: extras.pop(name) for name in [*extras] if name in schema.numbers}
         records = np.flatnonzero(block.sizes)
         ids = block.sentences[ID_NUMBER][records]
         starts = _find_starts(ids, None)
@@ -200,13 +211,13 @@ class _Tables:
             place = extras_of[SOURCE].index(None)
             problem = f"no {SOURCE} of sentence {names[place]}, and candidates have a field of "
             problem += f"this name: give each sentence its {SOURCE}, or rename that field"
-            raise DataError(problem, self.options.origin, lists_lines[place], code="duplicate")
+            raise DataError(problem, self.schema.origin, lists_lines[place], code="duplicate")
         table = NBest(
             offsets=offsets,
             sentence_ids=ids,
             strings=strings,
             string_index=index,
-            origin=self.options.origin,
+            origin=self.schema.origin,
             sources=sources,
             references=references if references and any(references) else None,
             # A field of the candidates may be null as a field of the list.
@@ -215,7 +226,7 @@ class _Tables:
                 for name, values in extras_of.items()
                 if name not in candidates["extras"] or values.count(None) < len(values)
             },
-            totals_normalised=options.divides_totals,
+            totals_normalised=schema.divides_totals,
             **candidates,
         )
         if references is not None:
@@ -253,7 +264,7 @@ class _Tables:
                         sentence = self.schema.name(int(block.sentences[ID_NUMBER][record]))
                         problem = f"another {name} than before for sentence {sentence}: write "
                         problem += "the same one in all its rows, or give it another id"
-                        raise DataError(problem, self.options.origin, int(block.line[record]))
+                        raise DataError(problem, self.schema.origin, int(block.line[record]))
             kept.append(value)
         return tuple(kept)
 
@@ -275,13 +286,13 @@ class _Tables:
         Raises:
             DataError: if a feature is missing for some candidates, or a name has no column.
         """
-        count, roles = len(lines), self.options.roles
+        count, roles = len(lines), self.schema.roles
         totals = numbers.pop(TOTAL, None)
         if isinstance(roles.missing, Mapping) and not self._has_tables:
             present, features = {**numbers, **extras}, roles.features or ()
             for name in roles.missing:  # by their own names, not by labels
                 if name not in (*present, *features):
-                    there, of = self._describe(present), self.options.origin
+                    there, of = self._describe(present), self.schema.origin
                     message = f"no column {name}{suggest_name(name, present)}: {there}"
                     raise DataError(message, of, parameter="missing", code="missing-column")
         self._has_tables = True
@@ -308,7 +319,7 @@ class _Tables:
             "feature_names": tuple(numbers),
             "totals": totals,
             "extras": extras,
-            "cells": frozenset() if self.options.typed else frozenset(extras),
+            "cells": frozenset() if self.schema.typed else frozenset(extras),
         }
 
     def _require_features(
@@ -328,53 +339,26 @@ class _Tables:
             lacking: those of which some values are missing.
             extras: the other columns.
         """
-        roles = self.options.roles
+        roles = self.schema.roles
         new = [n for n in numbers if self._features is not None and n not in self._features]
         if new:
             problem = f"{new[0]} is missing for all candidates before: "
             problem += advise_values(new[:1], by_name=True)
             line, code = int(lines[0]), "missing-feature"
-            raise DataError(problem, self.options.origin, line, parameter="missing", code=code)
+            raise DataError(problem, self.schema.origin, line, parameter="missing", code=code)
         if lacking:
-            origin = self.options.origin
+            origin = self.schema.origin
             raise missing_values(lacking, candidate, origin, lines, parameter="missing")
         if self._features is None:
             present = {**numbers, **extras}
             for parameter, patterns in (("features", roles.features), ("exclude", roles.exclude)):
                 describe = self._describe
-                require_columns(patterns or (), present, describe, self.options.origin, parameter)
+                require_columns(patterns or (), present, describe, self.schema.origin, parameter)
 
     def _describe(self, present: Mapping[str, Any]) -> str:
         """Return the columns of numbers among some columns, for messages."""
-        cells = not self.options.typed
+        cells = not self.schema.typed
         return describe_columns({n: as_numbers(of, cells=cells) for n, of in present.items()})
-
-
-def _join(parts: Sequence[Block], numbers: Collection[str]) -> Block:
-    """Return blocks of one file as one; a column that a part lacks is missing there.
-
-    An extra of one part without any value may be a feature of another.
-
-    Args:
-        parts: the blocks.
-        numbers: the names of columns of numbers.
-    """
-    candidates = [
-        {n: v for n, v in part.candidates.items() if n not in numbers or isinstance(v, np.ndarray)}
-        for part in parts
-    ]
-    parent, counts = parts[0].parent, [len(part.line) for part in parts]
-    sizes = [len(part.candidates[TEXT]) for part in parts]
-    joined = join_columns("", candidates, (), sizes)
-    if parent is not None:
-        pairs = zip(to_offsets(counts), parts, strict=False)
-        parent = np.concatenate([start + part.parents for start, part in pairs])
-    return Block(
-        joined,
-        join_columns("", [part.sentences for part in parts], (), counts),
-        parent,
-        np.concatenate([part.line for part in parts]),
-    )
 
 
 def _find_starts(ids: Int64, last: int | None) -> Int64:

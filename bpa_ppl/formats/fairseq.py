@@ -33,9 +33,10 @@ from operator import lt
 from typing import Any
 
 from bpa_ppl._runtime.arrays import LARGEST
-from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
+from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block
 from bpa_ppl.formats.format import NBestFormat, iter_record_blocks
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import InputFile, text_lines
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
@@ -68,30 +69,30 @@ class Fairseq(NBestFormat, frozen=True):
         """
         return _FIRST.match(first_line) is not None
 
-    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
+    def blocks(self, file: InputFile, schema: Schema) -> Iterator[Block]:
         r"""Yield the columns of some sentences when they are complete.
 
         >>> file = InputFile(b"S-7\tun chat\nH-7\t-0.5\ta c@@ at\nD-7\t-0.5\ta cat\nP-7\t-1 -0.5 0")
-        >>> columns = next(Fairseq().blocks(file, ReadOptions("generate-test.txt")))
+        >>> columns = next(Fairseq().blocks(file, Schema("generate-test.txt")))
         >>> columns.candidates["text"], columns.candidates["logprob.sum"]
         (['a cat'], [-1.5])
         >>> columns.sentences
         {'id': [7], 'source': ['un chat']}
         """
         kinds: dict[str, bool] = {}
-        sentences = _sentences(file, options)
-        records = (_record(number, lines, kinds, options) for number, lines in sentences)
-        return iter_record_blocks(records, options)
+        sentences = _sentences(file, schema)
+        records = (_record(number, lines, kinds, schema) for number, lines in sentences)
+        return iter_record_blocks(records, schema)
 
 
-def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Lines]]:
+def _sentences(file: InputFile, schema: Schema) -> Iterator[tuple[int, _Lines]]:
     """Yield the id of each sentence, and its lines."""
     sentence: _Lines = {}
     heads: dict[str, list[tuple[int, str]]] = {}  # its lines by how they begin
     current = ""  # its id, as it is printed
     ids: set[int] = set()  # so far
     counted = 0  # sentences without an id
-    for number, line in enumerate(text_lines(file.chunks(), options.origin), 1):
+    for number, line in enumerate(text_lines(file.chunks(), schema.origin), 1):
         head, _, rest = line.partition("\t")
         if (of_head := heads.get(head)) is not None:
             of_head.append((number, rest))
@@ -102,19 +103,19 @@ def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Li
             letter, digits = matched.groups()
         elif without and (counted or without[1] == "S"):
             counted += without[1] == "S"
-            letter, digits = without[1], str(options.first_id + counted - 1)
+            letter, digits = without[1], str(schema.first_id + counted - 1)
         elif hidden := _INSIDE.search(line):
             problem = f"{hidden[0].strip()} is not at the start of its line"
-            raise options.error(f"{problem}: run fairseq with --no-progress-bar", number)
+            raise schema.error(f"{problem}: run fairseq with --no-progress-bar", number)
         else:
             continue
         if digits != current:
             if len(digits) > _LONGEST_ID:
-                raise options.error(f"sentence id {digits} is too large", number)
+                raise schema.error(f"sentence id {digits} is too large", number)
             if int(digits) in ids:
                 problem = f"a line of sentence {digits}, after other sentences"
                 advice = "put the lines of a sentence together"
-                raise options.error(f"{problem}: {advice}", number, "duplicate")
+                raise schema.error(f"{problem}: {advice}", number, "duplicate")
             ids.add(int(digits))
             if current:
                 yield int(current), sentence
@@ -124,12 +125,12 @@ def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Li
             heads[head] = sentence[letter]
     if not current:
         problem = "no line of fairseq in it (`H-0`, a score, a text)"
-        raise options.error(f"{problem}: give the output, not a log", code="no-data")
+        raise schema.error(f"{problem}: give the output, not a log", code="no-data")
     yield int(current), sentence
 
 
 def _record(
-    identifier: int, lines: _Lines, kinds: dict[str, bool], options: ReadOptions
+    identifier: int, lines: _Lines, kinds: dict[str, bool], schema: Schema
 ) -> tuple[int, dict[str, Any]]:
     """Return the line of the first hypothesis of a sentence, and the sentence as a record.
 
@@ -137,32 +138,32 @@ def _record(
         identifier: of the sentence.
         lines: of the sentence.
         kinds: whether the first sentence has lines of some letter; entered here.
-        options: how to read.
+        schema: of the file.
     """
     first = min(of_kind[0][0] for of_kind in lines.values())
     scored = lines.get("H") or lines.get("D")
     if not scored:
         problem = f"sentence {identifier} has no H- line: the file is truncated"
-        raise options.error(f"{problem}, or lines of other sentences are in between", first)
+        raise schema.error(f"{problem}, or lines of other sentences are in between", first)
     for letter, count in {"S": 1, "T": 1, **dict.fromkeys("DPA", len(scored))}.items():
         found = len(lines.get(letter, ()))
         expected = count if kinds.setdefault(letter, found > 0) else 0
         if found != expected:
             problem = f"sentence {identifier} has {found} {letter}- lines, not {expected}, as its "
             advice = "H- lines and the first sentence show: give the whole output of one run"
-            raise options.error(problem + advice, first, "wrong-length")
+            raise schema.error(problem + advice, first, "wrong-length")
     lines = {**lines, "H": scored}
-    pairs = {k: _pair_lines(identifier, k, lines, options) for k in "DPA" if k in lines}
+    pairs = {k: _pair_lines(identifier, k, lines, schema) for k in "DPA" if k in lines}
     numbers = [number for number, _ in scored]
     printed, texts = zip(*(rest.partition("\t")[::2] for _, rest in scored), strict=True)
     if "D" in pairs:
         texts = tuple(rest.partition("\t")[2] for rest in pairs["D"])
-    scores = list(map(options.number, printed, numbers))
+    scores = list(map(schema.number, printed, numbers))
     columns: dict[str, Iterable[Any]] = {TEXT: [text.strip(" ") for text in texts], "score": scores}
     if "P" in pairs:
-        measured = [_measure(*of, options) for of in zip(pairs["P"], numbers, strict=True)]
+        measured = [_measure(*of, schema) for of in zip(pairs["P"], numbers, strict=True)]
         columns |= zip(STATISTICS, zip(*measured, strict=True), strict=True)
-        _check_order(scores, [of[1] for of in measured], numbers, options)
+        _check_order(scores, [of[1] for of in measured], numbers, schema)
     if "A" in pairs:
         columns["alignment"] = [rest.strip(" ") for rest in pairs["A"]]
     named = ((name, lines[k]) for k, name in (("S", SOURCE), ("T", REFERENCE)) if k in lines)
@@ -172,7 +173,7 @@ def _record(
     return numbers[0], {ID: identifier, **fields, CANDIDATES: candidates}
 
 
-def _pair_lines(identifier: int, letter: str, lines: _Lines, options: ReadOptions) -> list[str]:
+def _pair_lines(identifier: int, letter: str, lines: _Lines, schema: Schema) -> list[str]:
     """Return what D-, P- or A- lines say, in the order of the hypotheses.
 
     Raises:
@@ -203,7 +204,7 @@ def _pair_lines(identifier: int, letter: str, lines: _Lines, options: ReadOption
         return [by_score[key].pop(0) for key in keys]
     problem = f"the {letter}- lines of sentence {identifier} are not behind its H- lines"
     advice = f"give the output as fairseq printed it, or leave the {letter}- lines out"
-    raise options.error(f"{problem}, and {reason}: {advice}", places[0], "mismatch")
+    raise schema.error(f"{problem}, and {reason}: {advice}", places[0], "mismatch")
 
 
 def _key(printed: str) -> str:
@@ -214,23 +215,23 @@ def _key(printed: str) -> str:
         return printed.strip()
 
 
-def _measure(printed: str, number: int, options: ReadOptions) -> tuple[float, ...]:
+def _measure(printed: str, number: int, schema: Schema) -> tuple[float, ...]:
     """Return the features of a P- line; infinity for a number that is not finite."""
     tokens, what = printed.split(), "in the lines of this hypothesis, "
     if _USUAL.fullmatch(printed):
         scores = list(map(float, tokens))
     else:
-        scores = [options.number(token, number, what) for token in tokens]
+        scores = [schema.number(token, number, what) for token in tokens]
     statistics = token_statistics(scores)
     if statistics is None:
-        raise options.error("no token scores in the P- line of this hypothesis", number)
+        raise schema.error("no token scores in the P- line of this hypothesis", number)
     if abs(statistics[0]) <= LARGEST:
         return statistics
-    return (options.number(repr(statistics[0]), number, what),) * len(STATISTICS)
+    return (schema.number(repr(statistics[0]), number, what),) * len(STATISTICS)
 
 
 def _check_order(
-    scores: Sequence[float], means: Sequence[float], numbers: Sequence[int], options: ReadOptions
+    scores: Sequence[float], means: Sequence[float], numbers: Sequence[int], schema: Schema
 ) -> None:
     """Refuse P- lines in another order than the H- lines, as if each kind had been sorted.
 
@@ -245,4 +246,4 @@ def _check_order(
     if not all(own) and all(fit(sorted(scores), sorted(means))):
         problem = "the P- line of this hypothesis is that of another one, as its score shows: give "
         problem += "the output as fairseq printed it, or leave the P- lines out"
-        raise options.error(problem, numbers[own.index(False)], "mismatch")
+        raise schema.error(problem, numbers[own.index(False)], "mismatch")

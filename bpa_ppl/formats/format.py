@@ -14,7 +14,7 @@ from msgspec import Meta
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.components import Component, Registry, read_name
 from bpa_ppl.errors import BpaError, UsageError
-from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
+from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block
 from bpa_ppl.formats.preference_rows import (
     CHOSEN,
     MODEL_A,
@@ -27,6 +27,7 @@ from bpa_ppl.formats.preference_rows import (
     WINNER,
 )
 from bpa_ppl.formats.records import read_rows
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
 from bpa_ppl.formats.values import json_keys
 from bpa_ppl.lists.nbest import NBest
@@ -97,7 +98,7 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
         """Return the names of columns in the file that differ from the usual ones, by these."""
         return {}
 
-    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
+    def blocks(self, file: InputFile, schema: Schema) -> Iterator[Block]:
         """Yield the columns of the file in parts; by default, those of its records.
 
         Raises:
@@ -107,22 +108,22 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
 
         def lines() -> Iterator[str]:
             nonlocal number
-            for number, line in enumerate(text_lines(file.chunks(), options.origin), 1):  # noqa: B007
+            for number, line in enumerate(text_lines(file.chunks(), schema.origin), 1):  # noqa: B007
                 yield line
 
         try:
-            records = self.records(lines(), options)
-            yield from iter_record_blocks(((number, record) for record in records), options)
+            records = self.records(lines(), schema)
+            yield from iter_record_blocks(((number, record) for record in records), schema)
         except BpaError:
             raise
         except (ValueError, LookupError) as error:
             problem = f"this line cannot be read ({error}): correct it"
-            raise options.error(problem, number) from error
+            raise schema.error(problem, number) from error
 
-    def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
+    def records(self, lines: Iterator[str], schema: Schema) -> Iterator[dict[str, Any]]:
         """Yield a dictionary for each candidate, or each sentence: see `bpa_ppl.formats.schema`.
 
-        An error in a record, a ValueError, LookupError or `options.error`, names the last line
+        An error in a record, a ValueError, LookupError or `schema.error`, names the last line
         that was read before it.
         """
         raise NotImplementedError
@@ -193,12 +194,12 @@ class TableFormat(NBestFormat, frozen=True):
 
 
 def iter_record_blocks(
-    records: Iterable[tuple[int, dict[str, Any]]], options: ReadOptions
+    records: Iterable[tuple[int, dict[str, Any]]], schema: Schema
 ) -> Iterator[Block]:
     """Yield the columns of records, of about a thousand candidates at a time.
 
     >>> records = [(1, {"id": 7, "candidates": [{"text": "a cat", "lm": -1.5}]})]
-    >>> next(iter_record_blocks(records, ReadOptions("dev"))).sentences
+    >>> next(iter_record_blocks(records, Schema("dev"))).sentences
     {'id': [7]}
     """
 
@@ -214,7 +215,7 @@ def iter_record_blocks(
         if rows:
             yield rows, lines
 
-    return read_rows(parts(), options)
+    return read_rows(parts(), schema)
 
 
 class WeightFormat(Component, frozen=True):

@@ -18,20 +18,12 @@ from typing import Any, ClassVar, TextIO
 import msgspec
 import numpy as np
 
-from bpa_ppl.formats.block import (
-    CANDIDATES,
-    ID,
-    REFERENCES,
-    SOURCE,
-    TEXT,
-    TOTAL,
-    Block,
-    ReadOptions,
-)
+from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCES, SOURCE, TEXT, TOTAL, Block
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.preference_rows import PAIRS
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import InputFile, count_lines
 from bpa_ppl.formats.values import (
     format_numbers,
@@ -70,14 +62,14 @@ class Jsonl(TableFormat, frozen=True):
         # Like a record, but not JSON: reading it says what is wrong.
         return b'"candidates"' in first_line or b'"text"' in first_line
 
-    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
+    def blocks(self, file: InputFile, schema: Schema) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
         >>> file = InputFile(b'{"id": 7, "candidates": [{"text": "a cat", "scores": {"lm": -1}}]}')
-        >>> next(Jsonl().blocks(file, ReadOptions("dev"))).candidates
+        >>> next(Jsonl().blocks(file, Schema("dev"))).candidates
         {'text': ['a cat'], 'scores.lm': [-1]}
         """
-        return read_rows(_read_values(file, options.origin), options)
+        return read_rows(_read_values(file, schema.origin), schema)
 
     def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists.

@@ -29,8 +29,9 @@ import numpy as np
 from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, are_finite
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, UsageError, bad_value, list_names, locate, quote
-from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
+from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block
 from bpa_ppl.formats.format import NBestFormat
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import InputFile, decode
 from bpa_ppl.formats.values import format_numbers, looks_numeric, read_csv_columns, to_numpy
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
@@ -80,15 +81,15 @@ class Moses(NBestFormat, frozen=True):
         """
         return _SEPARATOR.search(first_line) is not None
 
-    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
+    def blocks(self, file: InputFile, schema: Schema) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
         >>> file = InputFile(b"0 ||| a cat ||| TM0= -1 0.5 ||| -1")
-        >>> columns = next(Moses().blocks(file, ReadOptions("dev")))
+        >>> columns = next(Moses().blocks(file, Schema("dev")))
         >>> columns.candidates["TM0[1]"].tolist(), columns.candidates["text"]
         ([0.5], ['a cat'])
         """
-        return _read_lines(file, options)
+        return _read_lines(file, schema)
 
     def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists, with their totals and positions if they have any.
@@ -145,15 +146,15 @@ class Marian(NBestFormat, frozen=True):
         rest = _SCORE.sub(b"", scores).strip()
         return not rest and bool(numbers) and numbers == list(range(len(numbers)))
 
-    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
+    def blocks(self, file: InputFile, schema: Schema) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
         >>> file = InputFile(b"0 ||| a cat ||| 0-0 1-1 ||| F0= -3 F1= -2 ||| -1.25")
-        >>> columns = next(Marian().blocks(file, ReadOptions("dev")))
+        >>> columns = next(Marian().blocks(file, Schema("dev")))
         >>> columns.candidates["alignment"]
         ['0-0 1-1']
         """
-        return _read_lines(file, options, _SOFT)
+        return _read_lines(file, schema, _SOFT)
 
     def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists as Marian does, with alignments and totals if they have any.
@@ -321,13 +322,13 @@ class _Layout(NamedTuple):
 
 
 def _read_lines(
-    file: InputFile, options: ReadOptions, patterns: Mapping[str, bytes] = _HARD
+    file: InputFile, schema: Schema, patterns: Mapping[str, bytes] = _HARD
 ) -> Iterator[Block]:
     """Yield the columns of each block of whole lines.
 
     Args:
         file: the file.
-        options: how to read.
+        schema: of the file.
         patterns: as for `LineParser`.
 
     Raises:
@@ -335,7 +336,7 @@ def _read_lines(
     """
     parser, first, compiled = None, 1, False
     for block in file.chunks():
-        parser = parser or LineParser(options, block, patterns)
+        parser = parser or LineParser(schema, block, patterns)
         compiled = compiled or len(block) >= _ARROW_FROM
         columns = None
         with suppress(ValueError, ImportError):  # PyArrow only makes it faster
@@ -349,7 +350,7 @@ class LineParser:
     r"""Reads lines that all have the columns of the first one.
 
     Args:
-        options: how to read.
+        schema: of the file.
         first: the first lines of the file, which show the columns.
         patterns: of the fields that are kept, by name: `_HARD` or `_SOFT`.
 
@@ -360,13 +361,13 @@ class LineParser:
         DataError: with file and line, if the first line is not as it should be.
 
     >>> lines = b"3 ||| a cat ||| LM0= -1 ||| -2\n"
-    >>> columns = LineParser(ReadOptions("dev"), lines).block(lines, 1)
+    >>> columns = LineParser(Schema("dev"), lines).block(lines, 1)
     >>> columns.sentences, columns.candidates["LM0"].tolist(), columns.candidates["text"]
     ({'id': array([3])}, [-1.0], ['a cat'])
     """
 
-    def __init__(self, options: ReadOptions, first: bytes, patterns: Mapping[str, bytes] = _HARD):
-        self.options, self.error, self.patterns = options, options.error, patterns
+    def __init__(self, schema: Schema, first: bytes, patterns: Mapping[str, bytes] = _HARD):
+        self.schema, self.error, self.patterns = schema, schema.error, patterns
         self._warned: set[str] = set()
         self.layout = self._layout(_split_lines(first))
         features = self.layout.features
@@ -389,7 +390,7 @@ class LineParser:
         """
         rows = [self._row(line, number) for number, line in enumerate(_split_lines(block), first)]
         ids, texts, printed, kept = zip(*rows, strict=True)
-        number = self.options.number
+        number = self.schema.number
         labels = [f"{name}: " for name in (*self.layout.features, TOTAL)]
         values = [
             [number(v, line, label) for v, label in zip(of, labels, strict=False)]
@@ -397,7 +398,7 @@ class LineParser:
         ]
         columns = [*np.array(values).T, *map(list, zip(*kept, strict=True))]
         lines = enumerate(texts, first)
-        strings = [decode(text, self.options.origin, line).strip(" ") for line, text in lines]
+        strings = [decode(text, self.schema.origin, line).strip(" ") for line, text in lines]
         return self.layout.block(first, np.array(ids), strings, columns)
 
     def parse_id(self, field: bytes, number: int) -> int:
@@ -505,7 +506,7 @@ class LineParser:
         parts = _LABEL.split(field)[1:]
         groups: dict[str, list[bytes]] = {}
         for printed, values in zip(parts[::2], parts[1::2], strict=True):
-            label = decode(printed, self.options.origin, number)
+            label = decode(printed, self.schema.origin, number)
             if label == _WORD_SCORES:
                 self._leave_out(f"{_WORD_SCORES}, which has a value for each word,")
                 continue
@@ -524,7 +525,7 @@ class LineParser:
         """Warn once per file about content that is skipped."""
         if what not in self._warned:
             self._warned.add(what)
-            warn_user(f"{self.options.origin}: {what} left out")
+            warn_user(f"{self.schema.origin}: {what} left out")
 
 
 def parse_block(block: bytes, first: int, parser: LineParser) -> Block:
@@ -539,7 +540,7 @@ def parse_block(block: bytes, first: int, parser: LineParser) -> Block:
         ValueError: if `parser` has to read one of the lines.
 
     >>> lines = b"3 ||| a cat ||| LM0= -1 ||| -2\n"
-    >>> parse_block(lines, 1, LineParser(ReadOptions("dev"), lines)).candidates["text"]
+    >>> parse_block(lines, 1, LineParser(Schema("dev"), lines)).candidates["text"]
     ['a cat']
     """
     import pyarrow.compute as pc
@@ -643,7 +644,7 @@ def _values(lines: Any, height: int, parser: LineParser) -> list[Float64]:
         if not token:
             values = to_numpy(column).copy()  # Arrow keeps the memory of a block
             if not are_finite(values):
-                if parser.options.bad != "drop":
+                if parser.schema.bad != "drop":
                     raise ValueError("not finite, or too large")
                 values[~(np.abs(values) <= LARGEST)] = np.inf
             columns.append(values)

@@ -14,10 +14,11 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.block import CANDIDATES, Block, ReadOptions
+from bpa_ppl.formats.block import CANDIDATES, Block
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.formats.writing import to_table
 from bpa_ppl.lists.nbest import NBest
@@ -47,9 +48,9 @@ class Parquet(TableFormat, frozen=True):
         """
         return first_line.startswith(_MAGIC)
 
-    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
+    def blocks(self, file: InputFile, schema: Schema) -> Iterator[Block]:
         with file.on_disk() as path:
-            yield from read_rows(self._batches(path, options.origin), options)
+            yield from read_rows(self._batches(path, schema.origin), schema)
 
     def write_file(self, lists: NBest, path: AnyPath) -> None:
         """Write the lists, one candidate per row.

@@ -20,8 +20,9 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.components import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, locate, quote
-from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
+from bpa_ppl.formats.block import ID, TEXT, Block
 from bpa_ppl.formats.format import NBestFormat
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import (
     AnyPath,
     InputFile,
@@ -50,7 +51,7 @@ class Plain(NBestFormat, frozen=True):
     list_size: CountOrNone = 0
     scores: str | tuple[str, ...] = ()
 
-    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
+    def blocks(self, file: InputFile, schema: Schema) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
         Raises:
@@ -59,7 +60,7 @@ class Plain(NBestFormat, frozen=True):
             UsageError: if the size of lists is not set.
 
         >>> file = InputFile(b"a cat\nthe cat\nhello\nhi")
-        >>> columns = next(Plain(list_size=2).blocks(file, ReadOptions("dev")))
+        >>> columns = next(Plain(list_size=2).blocks(file, Schema("dev")))
         >>> columns.sentences["id"].tolist(), columns.candidates["text"]
         ([0, 0, 1, 1], ['a cat', 'the cat', 'hello', 'hi'])
         """
@@ -70,7 +71,7 @@ class Plain(NBestFormat, frozen=True):
                 parameter="list_size",
                 code="missing-setting",
             )
-        scores = _read_columns(self._files(), options)
+        scores = _read_columns(self._files(), schema)
         count = 0
         for block in file.chunks():
             if (tab := block.find(b"\t")) >= 0:
@@ -80,23 +81,23 @@ class Plain(NBestFormat, frozen=True):
                 )
                 problem += "and scores, as `cut -f1` and `cut -f2` do, and name the file of scores "
                 problem += f"as in plain:list_size={self.list_size},scores=FILE"
-                raise options.error(problem, number, parameter="scores")
-            text = decode(block, options.origin, count + 1).replace("\r\n", "\n")
+                raise schema.error(problem, number, parameter="scores")
+            text = decode(block, schema.origin, count + 1).replace("\r\n", "\n")
             texts = text.removesuffix("\n").split("\n")
             lines = np.arange(count, count + len(texts))
-            _check_lengths(scores, count + len(texts), options.origin, " or more")
+            _check_lengths(scores, count + len(texts), schema.origin, " or more")
             columns: dict[str, Any] = {TEXT: texts}
             for name, (_, column) in scores.items():
                 values = column[lines].astype(np.float64)
                 # In a list NaN is a bad number.
                 columns[name] = values if np.isfinite(values).all() else values.tolist()
-            ids = options.first_id + lines // self.list_size
+            ids = schema.first_id + lines // self.list_size
             yield Block(columns, {ID: ids}, None, lines + 1)
             count += len(texts)
         if count % self.list_size:
             problem = f"{count} lines is not a multiple of the list size {self.list_size}"
-            raise options.error(problem, None, "wrong-length", "list_size")
-        _check_lengths(scores, count, options.origin)
+            raise schema.error(problem, None, "wrong-length", "list_size")
+        _check_lengths(scores, count, schema.origin)
 
     def write_file(self, lists: NBest, path: AnyPath) -> None:
         """Write the texts, and the features to the file of scores, as text.
@@ -163,14 +164,14 @@ class Plain(NBestFormat, frozen=True):
 _Columns: TypeAlias = dict[str, tuple[str, npt.NDArray[Any]]]
 
 
-def _read_columns(paths: list[str], options: ReadOptions) -> _Columns:
+def _read_columns(paths: list[str], schema: Schema) -> _Columns:
     """Return the columns of files of scores, named as they say, else after the file."""
     stems = [strip_compression(path).stem for path in paths]
     if find_repeated(stems):
         stems = [f"score{place}" for place in range(len(paths))]
     columns: _Columns = {}
     for path, stem in zip(paths, stems, strict=True):
-        names, table = _read_scores(replace(options, origin=path))
+        names, table = _read_scores(replace(schema, origin=path))
         for name, values in zip(names or expand(stem, table.shape[1]), table.T, strict=True):
             if name in columns:
                 raise DataError(f"two columns of scores {name}: rename one", path, code="duplicate")
@@ -178,21 +179,21 @@ def _read_columns(paths: list[str], options: ReadOptions) -> _Columns:
     return columns
 
 
-def _read_scores(options: ReadOptions) -> tuple[tuple[str, ...], npt.NDArray[Any]]:
+def _read_scores(schema: Schema) -> tuple[tuple[str, ...], npt.NDArray[Any]]:
     """Return the names of the columns of a file, if it has any, and (lines, columns) numbers."""
-    path = options.origin
+    path = schema.origin
     if path.endswith(_NPY):
         return (), _read_array(path)
     data = b"".join(read_chunks(path))
     if not data:
-        raise options.error("empty: give a score for each candidate", code="no-data")
+        raise schema.error("empty: give a score for each candidate", code="no-data")
     first, _, rest = data.partition(b"\n")
     names = tuple(decode(first, path, 1).split())
     if any(map(looks_numeric, names)) or not names:
-        return (), _parse(data, len(names), 1, options)
+        return (), _parse(data, len(names), 1, schema)
     if find_repeated(names):
-        raise options.error("two columns have the same name: rename one", 1, "duplicate")
-    return names, _parse(rest, len(names), 2, options)
+        raise schema.error("two columns have the same name: rename one", 1, "duplicate")
+    return names, _parse(rest, len(names), 2, schema)
 
 
 def _read_array(path: str) -> npt.NDArray[Any]:
@@ -211,14 +212,14 @@ def _read_array(path: str) -> npt.NDArray[Any]:
     return array[:, np.newaxis] if array.ndim == 1 else array
 
 
-def _parse(data: bytes, width: int, first: int, options: ReadOptions) -> Float64:
+def _parse(data: bytes, width: int, first: int, schema: Schema) -> Float64:
     """Return (lines, columns) the numbers of a text; infinity for those to be dropped.
 
     Args:
         data: whole lines.
         width: the number of columns.
         first: the number of the first line.
-        options: how to read the file of scores.
+        schema: of the file of scores.
     """
     values = read_number_lines(data, width) if data and width else None
     if values is not None:
@@ -228,8 +229,8 @@ def _parse(data: bytes, width: int, first: int, options: ReadOptions) -> Float64
         tokens = line.split()
         if len(tokens) != width or not width:
             problem = f"{len(tokens)} numbers, but the first line has {width}"
-            raise options.error(problem, number, "wrong-length")
-        rows.append([options.number(token, number) for token in tokens])
+            raise schema.error(problem, number, "wrong-length")
+        rows.append([schema.number(token, number) for token in tokens])
     return np.array(rows, np.float64).reshape(-1, width)
 
 

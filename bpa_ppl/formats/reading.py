@@ -13,19 +13,14 @@ from typing import Any
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.errors import DataError, quote, wrong_value
-from bpa_ppl.formats.block import (
-    CANDIDATES,
-    ID,
-    TEXT,
-    ReadOptions,
-    iter_field_names,
-)
+from bpa_ppl.formats.block import CANDIDATES, ID, TEXT
 from bpa_ppl.formats.build import build
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
 from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED, RESPONSE_A, RESPONSE_B, WINNER
 from bpa_ppl.formats.records import OF_PANDAS, is_table
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.roles import AnyFeatures, Missing, make_roles
+from bpa_ppl.formats.schema import Schema, iter_field_names
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
 from bpa_ppl.formats.values import CONVERT, json_keys
 from bpa_ppl.lists.nbest import NBest
@@ -138,16 +133,16 @@ def iter_nbest(
     chosen = resolve_format(format)
     require_one_of(bad, ("error", "drop"), "policy", "bad")
     roles = make_roles(features, exclude, missing)
-    options = ReadOptions(origin_name(path), bad, chosen.first_id, roles)
+    without_candidates = {} if empty is None else empty
+    schema = Schema(origin_name(path), bad, chosen.first_id, roles, empty=without_candidates)
     entries = [] if references is None else [load_references(references)]
     entries += [] if sources is None else [load_sources(sources)]
     file = InputFile(path)
 
     def tables() -> Iterator[NBest]:
         reader = _find_format(file, chosen)
-        of_format = options_of(reader, options)
-        blocks = reader.blocks(file, of_format)
-        yield from build(blocks, of_format, entries, sentences=chunk, empty=empty)
+        of_format = schema_of(reader, schema)
+        yield from build(reader.blocks(file, of_format), of_format, entries, sentences=chunk)
 
     return tables()
 
@@ -164,13 +159,13 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
     return NBEST_FORMATS.name_of(_find_format(InputFile(path), resolve_format(format)))
 
 
-def options_of(reader: NBestFormat, options: ReadOptions) -> ReadOptions:
+def schema_of(reader: NBestFormat, schema: Schema) -> Schema:
     """Return how a file of a format is read."""
     return replace(
-        options,
+        schema,
         names=reader.column_names(),
         format=NBEST_FORMATS.name_of(reader),
-        roles=replace(options.roles, all_numbers=reader.defines_features),
+        roles=replace(schema.roles, all_numbers=reader.defines_features),
         nan_is_missing=reader.nan_is_missing,
         typed=reader.typed,
         any_order=reader.any_order,

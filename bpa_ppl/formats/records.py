@@ -32,9 +32,9 @@ from bpa_ppl.formats.block import (
     SOURCE,
     TEXT,
     Block,
-    ReadOptions,
 )
 from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.values import abbreviate, advise_lines, from_arrow
 from bpa_ppl.lists.labels import find_label, find_repeated
 from bpa_ppl.lists.nbest import NBest
@@ -52,50 +52,50 @@ _LIKE = """: write objects such as {"text": "a cat", "features": {"lm": -1.5}}""
 
 
 def read_rows(
-    parts: Iterable[tuple[Sequence[Any] | pa.Table, Sequence[int] | Int64]], options: ReadOptions
+    parts: Iterable[tuple[Sequence[Any] | pa.Table, Sequence[int] | Int64]], schema: Schema
 ) -> Iterator[Block]:
     """Yield the columns of consecutive rows of a file.
 
     Args:
         parts: records, or Arrow tables with the same columns, each with the line, or the number, of
             every row.
-        options: how to read.
+        schema: of the file.
 
     Raises:
         DataError: naming line and field, if a row is not as the schema says.
 
     >>> candidates = [{"text": "a cat", "scores": {"lm": -1.5}}, {"text": "cat"}]
     >>> records = [{"id": 3, "candidates": candidates}]
-    >>> block = next(read_rows([(records, [1])], ReadOptions("dev.jsonl")))
+    >>> block = next(read_rows([(records, [1])], Schema("dev.jsonl")))
     >>> block.candidates, block.sentences
     ({'text': ['a cat', 'cat'], 'scores.lm': [-1.5, None]}, {'id': [3]})
     >>> import pyarrow as pa
     >>> table = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.5, -2]})
-    >>> block = next(read_rows([(table, [1, 2])], ReadOptions("dev.parquet")))
+    >>> block = next(read_rows([(table, [1, 2])], Schema("dev.parquet")))
     >>> block.sentences, block.candidates["lm"].to_pylist()
     ({'id': [0, 0]}, [-1.5, -2.0])
     """
-    reader = _Rows(options)
+    reader = _Rows(schema)
     for rows, lines in parts:
         try:
             block = reader.block(rows, lines)
         except RecursionError as error:
-            raise options.error(_ENDLESS, lines[0], "bad-data") from error
+            raise schema.error(_ENDLESS, lines[0], "bad-data") from error
         yield block
 
 
-def parse_records(records: Any, options: ReadOptions) -> Block:
+def parse_records(records: Any, schema: Schema) -> Block:
     """Return the columns of records, of columns by name, or of a data frame that exports Arrow.
 
     >>> records = [{"id": 0, "text": "a", "features": {"lm": -1}, "year": 1990}]
-    >>> parse_records(records, ReadOptions()).candidates
+    >>> parse_records(records, Schema()).candidates
     {'text': ['a'], 'features.lm': [-1], 'year': [1990]}
     """
     if hasattr(records, "__arrow_c_stream__"):
-        rows: Any = _read_frame(records, options)
+        rows: Any = _read_frame(records, schema)
     else:
         rows = _to_records(records)
-    return next(read_rows([(rows, range(1, len(rows) + 1))], options))
+    return next(read_rows([(rows, range(1, len(rows) + 1))], schema))
 
 
 def _to_records(records: Any) -> list[Any]:
@@ -127,7 +127,7 @@ def _members(values: Any, rule: str) -> list[Any]:
     return to_members(values, "records", rule)
 
 
-def _read_frame(frame: Any, options: ReadOptions) -> pa.Table | list[Any]:
+def _read_frame(frame: Any, schema: Schema) -> pa.Table | list[Any]:
     """Return a data frame as a table; as records if Arrow cannot read values of its columns."""
     import pyarrow as pa
 
@@ -137,7 +137,7 @@ def _read_frame(frame: Any, options: ReadOptions) -> pa.Table | list[Any]:
         levels = getattr(getattr(frame, "index", None), "names", ())
         index = [name for name in levels if name is not None]
         if twice := find_repeated(map(str, (*index, *getattr(frame, "columns", ())))):
-            raise _repetition_error(options, twice) from error
+            raise _repetition_error(schema, twice) from error
         # Columns in pandas may have values of any type.
         if hasattr(frame, "columns") and hasattr(frame, "reset_index"):
             frame = frame.reset_index() if index else frame
@@ -153,9 +153,9 @@ def _read_frame(frame: Any, options: ReadOptions) -> pa.Table | list[Any]:
 class _Rows:
     """Takes the rows of one file apart, block by block."""
 
-    def __init__(self, options: ReadOptions):
-        self._options = options
-        self._error = partial(options.error, code="bad-data")
+    def __init__(self, schema: Schema):
+        self._schema = schema
+        self._error = partial(schema.error, code="bad-data")
         self._pair: Fields | None = None  # the fields of answers that are compared
         self._nested: bool | None = None  # whether a record is a sentence with its candidates
 
@@ -199,18 +199,18 @@ class _Rows:
         while any(pa.types.is_struct(kind) for kind in flat.schema.types):
             flat = flat.flatten()  # fields of objects have names with dots
         if twice := find_repeated(flat.column_names):
-            raise _repetition_error(self._options, twice)
+            raise _repetition_error(self._schema, twice)
         columns = {name: of[name] for of in (table, flat) for name in of.column_names}
-        renamed = self._options.rename(columns)
+        renamed = self._schema.rename(columns)
         for field in table.schema:
             if "period" in _find_extension(field):
                 problem = f"the column {field.name} is of periods of time: convert it to texts, or "
                 problem += "to numbers with a unit"
                 raise self._error(problem, code="wrong-type")
-        named = not self._options.names.keys().isdisjoint(SETTINGS)
+        named = not self._schema.names.keys().isdisjoint(SETTINGS)
         if CANDIDATES in renamed or named or find_answer_fields(renamed):
             return None
-        return self._options.rename({name: flat[name] for name in flat.column_names})
+        return self._schema.rename({name: flat[name] for name in flat.column_names})
 
     def _read_records(
         self, rows: Sequence[Any], lines: Sequence[int]
@@ -223,16 +223,16 @@ class _Rows:
         for record, line in zip(rows, lines, strict=True):
             if not isinstance(record, dict):
                 problem = f"{abbreviate(record)} is not an object with fields"
-                if isinstance(record, list) and self._options.origin != NBest.origin:
-                    problem += f": {advise_lines(self._options.origin, '[')}"
+                if isinstance(record, list) and self._schema.origin != NBest.origin:
+                    problem += f": {advise_lines(self._schema.origin, '[')}"
                 raise self._error(problem, line)
-            renamed = bool(self._options.names)
+            renamed = bool(self._schema.names)
             if renamed:
-                record = self._options.rename(record)
+                record = self._schema.rename(record)
                 if not records:
                     used = (ID, *SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
-                    required = [n for n in used if n in self._options.names]
-                    self._options.require(required, record, line)
+                    required = [n for n in used if n in self._schema.names]
+                    self._schema.require(required, record, line)
             if {TEXT, CANDIDATES}.isdisjoint(record):
                 self._pair = self._pair or find_answer_fields(record)
                 if self._pair is not None:
@@ -251,19 +251,19 @@ class _Rows:
     def _read_pair(self, record: dict[str, Any], line: int, fields: Fields) -> dict[str, Any]:
         """Return a row of preferences; one that is dropped is a sentence without candidates."""
         try:
-            return parse_pair(record, fields, self._error, line, self._options.names)
+            return parse_pair(record, fields, self._error, line, self._schema.names)
         except DataError as error:
-            if self._options.bad != "drop" or error.parameter != "bad":
+            if self._schema.bad != "drop" or error.parameter != "bad":
                 raise
             problem, *_ = error.message.removeprefix(locate(error.path, line)).rsplit(": ", 2)
-            self._options.dropped.append(f"row {line}: {problem}")
+            self._schema.dropped_rows.append(f"row {line}: {problem}")
         return {ID: record[ID], CANDIDATES: []} if ID in record else {CANDIDATES: []}
 
     def _is_named(self, name: str) -> bool:
         """Return whether a column is one of numbers by its name: a feature, or the gain."""
         if belongs_to_sentence(name) or name == TEXT:
             return False
-        return bool(self._options.roles.is_feature(name)) or name in self._options.roles.numbers
+        return bool(self._schema.roles.is_feature(name)) or name in self._schema.roles.numbers
 
     def _spread(
         self, name: str, values: Sequence[Any], sizes: Sequence[int], lines: Sequence[int]
@@ -294,7 +294,7 @@ class _Rows:
                 problem = f"{CANDIDATES}[{place}] is {abbreviate(candidate)}, neither a text nor "
                 raise self._error(f"{problem}an object with a text{_LIKE}", line)
             if fields is candidate and renamed:
-                fields = self._options.rename(fields, of_candidate=True)
+                fields = self._schema.rename(fields, of_candidate=True)
             candidates.append(fields)
         return candidates
 
@@ -398,5 +398,5 @@ def _find_extension(field: pa.Field) -> str:
     return str(name) or (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
 
 
-def _repetition_error(options: ReadOptions, names: Iterable[str]) -> DataError:
-    return options.error(f"two columns {min(names)}: rename one", code="duplicate")
+def _repetition_error(schema: Schema, names: Iterable[str]) -> DataError:
+    return schema.error(f"two columns {min(names)}: rename one", code="duplicate")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from bpa_ppl._runtime.arrays import to_members, to_texts
 from bpa_ppl._runtime.messages import format_count, log_info
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE, ReadOptions
+from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.separated import read_cells
 from bpa_ppl.formats.streams import (
@@ -104,7 +104,7 @@ class SentenceLines(NamedTuple):
             if by_value and not isinstance(key, int):
                 problem = f"the id {quote(key)} is not an integer, as others are: {self._remedy}"
                 raise self._error(ids, problem, line)
-            place = (key if by_value else number) - ids.options.first_id
+            place = (key if by_value else number) - ids.first_id
             if 0 <= place < len(entries):
                 found.append(entries[place])
             elif ids.counted and not by_value:
@@ -119,7 +119,7 @@ class SentenceLines(NamedTuple):
         Raises:
             DataError: if there are more or fewer lines than lists, or other ids.
         """
-        entries, origin, first = self.lines, self.origin, ids.options.first_id
+        entries, origin, first = self.lines, self.origin, ids.first_id
         if isinstance(entries, Mapping):
             keys = [*ids.keys, *id_keys(map(ids.name, ids.empty))]
             if differ := describe_other_ids(keys, entries, origin):
@@ -141,7 +141,7 @@ class SentenceLines(NamedTuple):
             ends = quote(ids.keys[0]), quote(ids.keys[-1])
             order = f"the {self.what}s in {origin} are paired in the order in which ids appear, "
             order += f"{ends[0]} with line 1, …, {ends[1]} with line {count}"
-            log_info(f"{ids.options.origin}: {order}")
+            log_info(f"{ids.origin}: {order}")
 
     @property
     def _remedy(self) -> str:
@@ -152,7 +152,7 @@ class SentenceLines(NamedTuple):
 
     def _no_entry(self, ids: Schema, place: int, line: int) -> DataError:
         """Return the error of an id beyond the lines."""
-        first, count = ids.options.first_id, len(self.lines)
+        first, count = ids.first_id, len(self.lines)
         problem = f"no {self.what} for sentence id {first + place}: {self.origin} has {count} "
         problem += f"lines, for ids {first} to {first + count - 1}; "
         if place == count and min(ids.keys) == first + 1:
@@ -164,7 +164,7 @@ class SentenceLines(NamedTuple):
     ) -> DataError:
         """Return an error about the parameter and the file of the lists."""
         details = {"parameter": f"{self.what}s", "code": "bad-data", **details}
-        return ids.options.error(problem, line, **details)
+        return ids.error(problem, line, **details)
 
 
 def _if_counted(first: int) -> str:
@@ -282,7 +282,7 @@ def _iter_fields(
             yield line, record if isinstance(record, dict) else {}
         return
     separator, ended = _SEPARATORS[suffix], (f"{line}\n" for line in lines)
-    rows = read_cells(ended, separator, ReadOptions(origin), quoted=separator == ",")
+    rows = read_cells(ended, separator, Schema(origin), quoted=separator == ",")
     first, names = next(rows, (1, []))
     if any(names.count(name) != 1 for name in (ID, REFERENCE)):
         header = f"{ID}<TAB>{REFERENCE}" if separator == "\t" else f"{ID},{REFERENCE}"

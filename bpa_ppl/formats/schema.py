@@ -30,22 +30,16 @@ value is missing if it is absent, null, NaN, or an empty cell of a text file.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import partial
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import (
-    LARGEST,
-    Float64,
-    Int64,
-    is_missing,
-    read_number,
-)
+from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, is_missing, read_number
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import MEMORY, DataError, locate, quote
 from bpa_ppl.formats.block import (
@@ -60,24 +54,57 @@ from bpa_ppl.formats.block import (
     TEXT,
     TOTAL,
     Block,
-    ReadOptions,
 )
-from bpa_ppl.formats.roles import OF_FEATURES
+from bpa_ppl.formats.roles import OF_FEATURES, Roles
 from bpa_ppl.formats.rules import RULES, refuse
 from bpa_ppl.formats.values import (
+    CONVERT,
     combine_chunks,
     from_arrow,
     has_numbers,
     is_arrow,
     parse_cells,
+    parse_finite,
     without_empty,
 )
 from bpa_ppl.lists.ids import id_key
 from bpa_ppl.lists.labels import find_label
+from bpa_ppl.lists.nbest import DROP
+
+_SHOWN = 400  # characters of the names of columns in a message
 
 
+def _split_field(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:
+    """Return an object without the field that a name with dots leads to, and its value."""
+    first, _, rest = name.partition(".")
+    inside = record.get(first)
+    if not (rest and isinstance(inside, dict)):
+        return None
+    found = _split_field(inside, rest)
+    if rest in inside:
+        found = {key: value for key, value in inside.items() if key != rest}, inside[rest]
+    if found is None:
+        return None
+    others = {key: value for key, value in record.items() if key != first}
+    return others | ({first: found[0]} if found[0] else {}), found[1]
+
+
+def iter_field_names(fields: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the names of fields, with dots those of objects in them.
+
+    >>> list(iter_field_names({"id": 0, "message": {"role": "user", "content": "a cat"}}))
+    ['id', 'message.role', 'message.content']
+    """
+    for name, value in fields.items():
+        if isinstance(value, dict) and value:
+            yield from iter_field_names(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+@dataclass
 class Schema:
-    """Checks the columns of the records of one file, block by block.
+    """How the records of one file are read, and the checks of their columns, block by block.
 
     The columns that the user, the file or its format names as features must have numbers; all
     others are extras, and are kept as they are.
@@ -85,44 +112,195 @@ class Schema:
     Ids are integers of 64 bits, or texts if the first block has others: then the integer of a
     sentence is its place in the order in which ids appear. Sentences without ids are counted.
 
-    Args:
-        options: how to read, with the roles of columns.
-        empty: where sentences without candidates are entered: by id, the source, None if unknown.
-
     Attributes:
+        origin: the name of the file, for messages.
+        bad: "error", or "drop" to leave out a candidate with a value that is not a finite number.
+        first_id: the id of the first sentence, for formats without ids.
+        roles: of the columns, as the user names them.
+        names: of columns in the file, by the usual ones; one with dots may be that of a field of
+            an object.
+        format: the name of the format, for messages.
+        nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
+        typed: whether the file distinguishes numbers from texts; in one that does not, ids of
+            digits are integers.
+        any_order: whether the candidates of a sentence need not be adjacent.
+        divides_totals: whether the totals may be divided by a length.
+        empty: the sentences without candidates: by id, the source, None if unknown.
+        dropped_rows: the records without candidates that were dropped, and why.
+        seen: the columns of a file of which some have other names.
+        replaced: those of them that are left out, since another one takes their place.
         numbers: the names of the features, and of the total.
         dropped: the ids of candidates that are left out for a bad value.
         keys: of the ids of the lists of all tables so far, see `id_key`.
         lines: of each list, the line in which it begins, by id.
-        empty: the sentences without candidates, by id.
         scattered: two lines of a sentence whose rows are not adjacent.
 
-    >>> from bpa_ppl.formats.roles import Roles
+    Raises:
+        DataError: if one column has two names.
+
     >>> block = Block(
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
     ...     {"id": [3]}, np.array([0, 0]), np.array([1]),
     ... )
-    >>> block = Schema(ReadOptions("dev.jsonl", roles=Roles(("lm",)))).check(block)
+    >>> block = Schema("dev.jsonl", roles=Roles(("lm",))).check(block)
     >>> block.sentences, block.candidates["lm"], block.candidates["by"]
     ({'id_number': array([3])}, array([-1.5,  nan]), ('x', 'y'))
     """
 
-    def __init__(self, options: ReadOptions, empty: dict[int, str | None] | None = None):
-        self.options = options
-        self.numbers: set[str] = set()
-        self.dropped: list[int] = []
-        self.keys: list[Any] = []
-        self.lines: dict[int, int] = {}
-        self.empty = {} if empty is None else empty
-        self.scattered: tuple[int, int] | None = None
-        self._kind: type | None = None  # of ids: int or str, or NoneType where there are none
-        self._records = 0
-        self._places: dict[str, int] = {}  # of ids that are texts
-        self._error = partial(options.error, code="bad-data")
-        self._typed, self._nan_is_missing = options.typed, options.nan_is_missing
-        # Whether a column is a feature; None as long as a pattern takes it, and has no value.
-        self._features: dict[str, bool | None] = {}
-        self._sentence_lines: dict[str, int] = {}  # where extras of sentences begin
+    origin: str = MEMORY
+    bad: str = "error"
+    first_id: int = 0
+    roles: Roles = field(default_factory=Roles)
+    names: Mapping[str, str] = field(default_factory=dict)
+    format: str = ""
+    nan_is_missing: bool = True
+    typed: bool = True
+    any_order: bool = True
+    divides_totals: bool = False
+    empty: dict[int, str | None] = field(default_factory=dict)
+    dropped_rows: list[str] = field(default_factory=list, init=False)
+    seen: dict[str, Any] = field(default_factory=dict, init=False)
+    replaced: set[str] = field(default_factory=set, init=False)
+    numbers: set[str] = field(default_factory=set, init=False)
+    dropped: list[int] = field(default_factory=list, init=False)
+    keys: list[Any] = field(default_factory=list, init=False)
+    lines: dict[int, int] = field(default_factory=dict, init=False)
+    scattered: tuple[int, int] | None = field(default=None, init=False)
+    # Of ids: int or str, or NoneType where there are none.
+    _kind: type | None = field(default=None, init=False)
+    _records: int = field(default=0, init=False)
+    _places: dict[str, int] = field(default_factory=dict, init=False)  # of ids that are texts
+    # Whether a column is a feature; None as long as a pattern takes it, and has no value.
+    _features: dict[str, bool | None] = field(default_factory=dict, init=False)
+    # Where extras of sentences begin.
+    _sentence_lines: dict[str, int] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        for usual, other in combinations(self.names, 2):
+            if (name := self.names[usual]) == self.names[other]:
+                problem = f"{usual} and {other} are both {quote(name)}: name a column for each"
+                raise self.error(problem, code="duplicate", parameter="format")
+
+    def rename(self, fields: Mapping[str, Any], *, of_candidate: bool = False) -> dict[str, Any]:
+        """Return a table, or an object, with the usual names of its columns or fields.
+
+        A column is left out, with a warning, if another one takes its place.
+
+        Args:
+            fields: the columns or fields. Those of a sentence with candidates have another text.
+            of_candidate: whether they are of such a candidate: its text alone is renamed.
+
+        >>> record = {"message": {"content": "a cat", "role": "assistant"}}
+        >>> Schema(names={"text": "message.content"}).rename(record)
+        {'message': {'role': 'assistant'}, 'text': 'a cat'}
+        """
+        for name in self.names.values():
+            if "." in name and name not in fields and (split := _split_field(fields, name)):
+                fields = {**split[0], name: split[1]}
+        names = dict(self.names)
+        if of_candidate:
+            names = {TEXT: names.get(TEXT, TEXT)}
+        elif names.get(CANDIDATES, CANDIDATES) in fields:
+            names.pop(TEXT, None)
+        usual = {name: usual for usual, name in names.items()}
+        if not self.seen.keys() >= fields.keys():
+            self.seen.update(fields)
+        replaced = {n for n, of in names.items() if of in self.seen} - usual.keys()
+        for name in replaced.intersection(fields) - self.replaced:
+            self.replaced.add(name)
+            problem = f"the column {name} is left out: {quote(names[name])} takes its place"
+            warn_user(f"{locate(self.origin)}{problem}")
+        return {usual.get(n, n): value for n, value in fields.items() if n not in replaced}
+
+    def require(self, required: Iterable[str], columns: Iterable[str], line: int | None) -> None:
+        """Check that a file has some columns.
+
+        Args:
+            required: usual names.
+            columns: the usual names of those that it has.
+            line: where they are named, for the message.
+
+        Raises:
+            DataError: with the columns and the setting that names them, if one is missing.
+
+        >>> Schema("dev.csv", format="csv").require(["id", "text"], ["hyp", "lm"], 1)
+        Traceback (most recent call last):
+        bpa_ppl.errors.DataError: dev.csv:1: no columns id and text (the columns are 'hyp, lm'): ...
+        """
+        columns = list(columns)
+        unseen = {usual for usual, name in self.names.items() if name not in self.seen}
+        missing = [n for n in dict.fromkeys(required) if n not in columns or n in unseen]
+        if not missing:
+            return
+        first, parameter = missing[0], "format" if self.origin != MEMORY else None
+        name = self.names.get(first, first)
+        shown = list(iter_field_names(self.seen)) or columns
+        absent = " and ".join(self.names.get(usual, usual) for usual in missing)
+        problem = f"no column{'s' * (len(missing) > 1)} {absent} (the columns are "
+        problem += f"{quote(', '.join(shown), _SHOWN)})"
+        others = [usual for usual, of in self.names.items() if of == name != self.names.get(first)]
+        if others:
+            problem = f"no {first}, since the column {name} is read as the {others[0]}"
+            remedy, parameter = "name a column for each", "format"
+        elif parameter is None:
+            remedy = f"rename the columns, {', '.join(f'NAME to {usual}' for usual in missing)}"
+        elif first in self.names:
+            remedy = f"name another one, {self.setting(missing)}"
+            if first in self.seen or first not in (ID, TEXT):
+                remedy += f", or leave out {first}={name}"
+        else:
+            remedy = f"name the {' and the '.join(missing)} in the format, {self.setting(missing)}"
+            if missing == [ID, TEXT] and not self.names:
+                remedy += f", or preferred answers, {self.setting(('chosen', 'rejected'))} or "
+                remedy += f"{self.setting(('response_a', 'response_b', 'winner'))}; "
+                remedy += f"the first line of a table has the names of its columns; {CONVERT}"
+        code = "missing-column"
+        raise self.error(f"{problem}: {remedy}", line, code, parameter)
+
+    def setting(self, missing: Iterable[str]) -> str:
+        """Return the format with its settings, in which some columns have yet to be named.
+
+        >>> Schema("dev.csv", names={"id": "segment"}, format="csv").setting(["text"])
+        'csv:id=segment,text=NAME'
+        """
+        names = {**self.names, **dict.fromkeys(missing, "NAME")}
+        return f"{self.format}:" + ",".join(f"{usual}={name}" for usual, name in names.items())
+
+    def error(
+        self,
+        message: str,
+        line: Any = None,
+        code: str = "bad-line",
+        parameter: str | None = None,
+    ) -> DataError:
+        """Return the error that names the file, and one of its lines."""
+        number = None if line is None else int(line)
+        return DataError(message, self.origin, number, parameter=parameter, code=code)
+
+    def number(
+        self, token: str | bytes, line: int, what: str = "", remedy: str = "correct it"
+    ) -> float:
+        """Return the number that a token prints; infinity for a bad one if `bad` is "drop".
+
+        Args:
+            token: as printed.
+            line: the number of the line.
+            what: the beginning of the message.
+            remedy: its end, which says what to do.
+
+        Raises:
+            DataError: with file and line, if it is not a finite number and `bad` is "error".
+
+        >>> Schema("dev", bad="drop").number("nan", 1)
+        inf
+        """
+        try:
+            return parse_finite(token)
+        except ValueError as error:
+            if self.bad == "drop":
+                return math.inf
+            advice = f"{remedy}, or drop such candidates {DROP}"
+            raise self.error(f"{what}{error}: {advice}", line, "bad-number", "bad") from error
 
     def check(self, block: Block) -> Block:
         """Return the next records of the file: ids as integers, references as tuples of texts.
@@ -138,14 +316,14 @@ class Schema:
         if TEXT not in block.candidates:
             names.pop(TEXT, None)  # a text of the list is not that of a candidate
         required = [ID, TEXT] if block.parent is None else [TEXT]
-        required += [name for name in self.options.names if name in names]
-        self.options.require(required, names, line)
+        required += [name for name in self.names if name in names]
+        self.require(required, names, line)
         sentences = {ID_NUMBER: self._read_ids(block), **self._sentences(block)}
         texts = from_arrow(block.candidates[TEXT])
         numbers, extras = self._candidates(block, texts)
         bad = [np.isinf(values) for values in numbers.values()]
         rows = np.logical_or.reduce(bad) if bad else np.zeros(0, bool)
-        if rows.any() and self.options.bad != "drop":
+        if rows.any() and self.bad != "drop":
             row = int(np.argmax(rows))
             name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
             name = name if name in block.candidates else OF_FEATURES + name
@@ -164,7 +342,7 @@ class Schema:
 
     def name(self, number: int) -> int | str:
         """Return the id of a sentence as the file has it."""
-        texts = {self.options.first_id + place: text for text, place in self._places.items()}
+        texts = {self.first_id + place: text for text, place in self._places.items()}
         return texts.get(number, number)
 
     def _read_ids(self, block: Block) -> Int64:
@@ -175,7 +353,7 @@ class Schema:
                 integer where those of the blocks before are.
         """
         count = len(block.line)
-        first = self.options.first_id + self._records
+        first = self.first_id + self._records
         self._records += count
         values = block.sentences.get(ID, [None] * count)
         if isinstance(values, np.ndarray):
@@ -186,13 +364,13 @@ class Schema:
             return np.arange(first, first + count)
 
         def error(row: int, problem: str, code: str = "bad-data", **_: Any) -> DataError:
-            return self.options.error(f"sentence id {problem}", block.line[row], code)
+            return self.error(f"sentence id {problem}", block.line[row], code)
 
         are_texts = types == {str} and all(text and "\0" not in text for text in set(values))
         refuse("id", () if types == {int} or are_texts else values, error)
         printed: list[Any] = values if types == {int} else list(map(str, values))
         distinct = dict.fromkeys(printed)
-        keys = {one: one if self.options.typed else id_key(one) for one in distinct}
+        keys = {one: one if self.typed else id_key(one) for one in distinct}
         odd = [one for one, key in keys.items() if not _is_integer(key)]
         self._kind = self._kind or (str if odd else int)
         if self._kind is type(None):
@@ -201,7 +379,7 @@ class Schema:
             problem = f"{quote(odd[0])} is not an integer of 64 bits, as those before "
             raise error(printed.index(odd[0]), f"{problem}are: write all ids in the same way")
         if self._kind is str:
-            first = self.options.first_id
+            first = self.first_id
             for text in map(str, distinct):
                 self._places.setdefault(text, len(self._places))
             keys = {one: first + self._places[str(one)] for one in distinct}
@@ -218,8 +396,8 @@ class Schema:
         Raises:
             DataError: if an id is that of two lists, or below the first one.
         """
-        origin, first = self.options.origin, self.options.first_id
-        any_order = block.parent is None and self.options.any_order
+        origin, first = self.origin, self.first_id
+        any_order = block.parent is None and self.any_order
         sources, is_empty = block.sentences.get(SOURCE), block.sizes == 0
         records = np.union1d(starts, np.flatnonzero(is_empty))
         columns = np.arange(len(block.line)), block.sentences[ID_NUMBER], block.line, is_empty
@@ -239,7 +417,7 @@ class Schema:
                     remedy = "sort the rows by id, or read the whole file at once (read_nbest)"
                 if block.parent is not None:
                     remedy = "give each list its own id, or none"
-                raise self.options.error(f"{problem}: {remedy}", line, "duplicate")
+                raise self.error(f"{problem}: {remedy}", line, "duplicate")
             if number < first:
                 problem = f"sentence id {number} is below the first id, {first}"
                 remedy = f"if that is the first sentence, set first_id={number}"
@@ -261,7 +439,7 @@ class Schema:
             sentences[name] = [None if lost else value for value, lost in pairs]
             if any(value and lost for value, lost in pairs):
                 problem = f"{name} are left out where a candidate of the list is dropped"
-                warn_user(f"{locate(self.options.origin)}{problem}")
+                warn_user(f"{locate(self.origin)}{problem}")
         left = np.bincount(block.parents[~bad], minlength=len(ids))
         records = np.flatnonzero((left > 0) | (block.sizes == 0))
         rest = block._replace(sentences=sentences).select(records, np.flatnonzero(~bad))
@@ -287,37 +465,37 @@ class Schema:
             elif name == TOTAL or self._is_feature(name, values):
                 numbers[short] = self._numbers(values)
             else:
-                if short in self.options.roles.numbers and self._as_array(values) is None:
+                if short in self.roles.numbers and self._as_array(values) is None:
                     self._refuse("judgement", block, name, from_arrow(values))
                 extras[short] = self._others(values)
         for name in filter({**numbers, **extras}.__contains__, self._sentence_lines):
             problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
             problem += " one of them"
-            raise self._error(problem, self._sentence_lines[name])
+            raise self.error(problem, self._sentence_lines[name], "bad-data")
         return numbers, extras
 
     def _check_name_of_feature(self, name: str, block: Block) -> None:
         """Refuse a feature of the file with the name of another column."""
         if name in (TEXT, TOTAL):
             problem = f"a feature called {name}, as the {name} of candidates is: rename it"
-            raise self._error(problem, block.line[0], code="bad-name")
+            raise self.error(problem, block.line[0], code="bad-name")
         if name in block.candidates:
             problem = f"two fields {name}, one of them in {OF_FEATURES[:-1]}: rename one"
-            raise self._error(problem, block.line[0], code="duplicate")
+            raise self.error(problem, block.line[0], code="duplicate")
 
     def _check_texts(self, block: Block, texts: Sequence[Any]) -> None:
         """Refuse what is not the text of a candidate."""
         if set(map(type, texts)) - {str} or "\0" in "".join(texts):
             kind = "text of a row" if block.parent is None else "text of a candidate"
             self._refuse(kind, block, TEXT, texts)
-        if not self._typed and any(text.startswith(("[", "{", " ")) for text in texts):
+        if not self.typed and any(text.startswith(("[", "{", " ")) for text in texts):
             self._refuse("cell", block, TEXT, texts)
 
     def _is_feature(self, name: str, values: Any) -> bool:
         """Return whether a column is a feature, which stays the same to the end of the file."""
         chosen = self._features.get(name)
         if chosen is None:
-            chosen = self.options.roles.is_feature(name)
+            chosen = self.roles.is_feature(name)
             if chosen is None and has_numbers(values):
                 chosen = True
             elif chosen is None:
@@ -328,16 +506,16 @@ class Schema:
 
     def _read(self, value: Any) -> float | None:
         """Return a number, NaN if it is missing, infinite if it is not finite; None for others."""
-        number = read_number(value, cells=not self._typed)
+        number = read_number(value, cells=not self.typed)
         if number is None or abs(number) <= LARGEST or is_missing(value):
             return number
-        return number if number != number and self._nan_is_missing else math.inf
+        return number if number != number and self.nan_is_missing else math.inf
 
     def _as_array(self, values: Any) -> Any:
         """Return a column in which Arrow or NumPy has numbers alone; None for any other."""
         if has_numbers(values):
             return from_arrow(values, numbers=True)
-        return None if self._typed or not is_arrow(values) else parse_cells(combine_chunks(values))
+        return None if self.typed or not is_arrow(values) else parse_cells(combine_chunks(values))
 
     def _numbers(self, values: Any) -> Float64:
         """Return numbers, NaN where one is missing, and infinity in place of any other value."""
@@ -345,7 +523,7 @@ class Schema:
             found = [of if type(of) is float else self._read(of) for of in from_arrow(values)]
             array = np.array([math.inf if number is None else number for number in found])
         numbers = array.astype(np.float64, copy=False)
-        if not self._nan_is_missing:
+        if not self.nan_is_missing:
             numbers = np.where(np.isnan(numbers), np.inf, numbers)
         large = np.abs(numbers) > LARGEST
         return np.where(large, np.inf, numbers) if large.any() else numbers
@@ -356,7 +534,7 @@ class Schema:
             return values
         if is_arrow(values):
             cells = combine_chunks(values)
-            values = from_arrow(cells if self._typed else without_empty(cells))
+            values = from_arrow(cells if self.typed else without_empty(cells))
         if float in set(map(type, values)):
             return tuple(None if _is_nan(value) else value for value in values)
         return tuple(values)
@@ -371,11 +549,11 @@ class Schema:
             if block.parent is not None:
                 place = row - int(np.searchsorted(block.parent, block.parent[row]))
                 field = f"{CANDIDATES}[{place}].{short}"
-            return self._error(f"{field} {problem}", block.line[block.parents[row]], **details)
+            return self.error(f"{field} {problem}", block.line[block.parents[row]], **details)
 
         short, in_cells = name.removeprefix(OF_FEATURES), f"{kind} in a cell"
-        kind = in_cells if in_cells in RULES and not self._typed else kind
-        column = self.options.names.get(TEXT, TEXT) if name == TEXT else short
+        kind = in_cells if in_cells in RULES and not self.typed else kind
+        column = self.names.get(TEXT, TEXT) if name == TEXT else short
         refuse(kind, values, error, column)
 
     def _sentences(self, block: Block) -> dict[str, Sequence[Any]]:
@@ -394,7 +572,7 @@ class Schema:
                 ]
             elif name != ID:
                 if float in set(map(type, values)):
-                    if self._nan_is_missing:
+                    if self.nan_is_missing:
                         values = [None if _is_nan(value) else value for value in values]
                     self._refuse("finite", records, name, values)
                 name = name.removeprefix(OF_SENTENCE)
@@ -409,7 +587,7 @@ class Schema:
         if block.parent is not None and ID in block.candidates and ID in columns:
             problem = f"candidates have a field {ID}, and so have their sentences, as texts: rename"
             problem += " that of the candidates"
-            raise self._error(problem, block.line[0], code="bad-name")
+            raise self.error(problem, block.line[0], code="bad-name")
         return columns
 
     def _references(
@@ -420,7 +598,8 @@ class Schema:
         single = [tuple(chain.from_iterable(of)) for of in zip(*columns.values(), strict=True)]
         for one, others, line in zip(single, several, block.line, strict=False):
             if one and others:
-                raise self._error(f"both {REFERENCE} and {REFERENCES}: leave one out", line)
+                problem = f"both {REFERENCE} and {REFERENCES}: leave one out"
+                raise self.error(problem, line, "bad-data")
         return [one or others for one, others in zip(single or several, several, strict=True)]
 
 

@@ -22,11 +22,12 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
+from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, find_answer_fields
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import InputFile, count_lines, decode
 from bpa_ppl.formats.values import format_numbers, format_shortest, read_csv_columns, to_numpy
 from bpa_ppl.formats.writing import are_texts, expand_sentence_columns, select_writable
@@ -66,14 +67,14 @@ class Csv(TableFormat, frozen=True):
         """
         return _header_cells(first_line, _find_separator(first_line, self.separators))
 
-    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
+    def blocks(self, file: InputFile, schema: Schema) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
         >>> file = InputFile(b"id,text,lm,system\n0,a cat,-1.5,ours")
-        >>> next(Csv().blocks(file, ReadOptions("dev"))).candidates["lm"].to_pylist()
+        >>> next(Csv().blocks(file, Schema("dev"))).candidates["lm"].to_pylist()
         ['-1.5']
         """
-        return read_rows(_read_tables(file, self, options), options)
+        return read_rows(_read_tables(file, self, schema), schema)
 
     def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists.
@@ -142,14 +143,14 @@ def _find_separator(first_line: bytes, separators: str) -> str:
 
 
 def read_cells(
-    lines: Iterable[str], separator: str, options: ReadOptions, *, quoted: bool, line: int = 1
+    lines: Iterable[str], separator: str, schema: Schema, *, quoted: bool, line: int = 1
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each row that has any, and the line in which it begins.
 
     Args:
         lines: with their ends.
         separator: between cells.
-        options: how the file is read, for errors.
+        schema: of the file, for errors.
         quoted: whether cells may be quoted, and may then have line breaks.
         line: the number of the first one.
 
@@ -170,12 +171,10 @@ def read_cells(
         problem = f"not a row of cells that are separated by {quote(separator)} ({error}): close a "
         problem += "quotation mark at the end of its cell, double those inside it, and remove "
         problem += "carriage returns from the inside of lines"
-        raise options.error(problem, first) from error
+        raise schema.error(problem, first) from error
 
 
-def _read_tables(
-    file: InputFile, kind: Csv, options: ReadOptions
-) -> Iterator[tuple[pa.Table, Int64]]:
+def _read_tables(file: InputFile, kind: Csv, schema: Schema) -> Iterator[tuple[pa.Table, Int64]]:
     """Yield tables of consecutive rows as texts, and the line that each begins in.
 
     PyArrow reads blocks without a quotation mark, a line break or a number of cells that is
@@ -193,7 +192,7 @@ def _read_tables(
     blocks, line, is_empty = file.chunks(), 1, True
     header = _header_cells(first, separator, quoted=quoted)
     if any(header):
-        _check_header(header, 1, options)
+        _check_header(header, 1, schema)
         rest, line, begun = next(blocks).partition(b"\n")[2], 2, b""
         for data in chain([rest], blocks):
             data = begun + data
@@ -207,17 +206,17 @@ def _read_tables(
             yield usual[0], line + usual[1]
             line, is_empty = line + count_lines(data), False
         blocks = chain([begun] if begun else [], blocks)
-    lines = chain.from_iterable(_open_blocks(blocks, options.origin, line))
-    rows = read_cells(lines, separator, options, quoted=quoted, line=line)
+    lines = chain.from_iterable(_open_blocks(blocks, schema.origin, line))
+    rows = read_cells(lines, separator, schema, quoted=quoted, line=line)
     if not any(header):
         line, header = next(rows, (1, [""]))
-        _check_header(header, line, options)
+        _check_header(header, line, schema)
     warned = quoted
     while part := list(islice(rows, _AT_ONCE)):
         numbers, cells = zip(*part, strict=True)
         for line, row in part:
             if row == header:
-                raise options.error("the header is repeated: remove the line", line)
+                raise schema.error("the header is repeated: remove the line", line)
             if len(row) != len(header):
                 problem = f"{format_count(len(row), 'cell')}, but the header has {len(header)}: "
                 problem += f"separate cells by {quote(separator)}, and quote a cell that has one"
@@ -226,19 +225,19 @@ def _read_tables(
                     problem += " (R: row.names=FALSE)"
                 if not quoted:
                     problem += "; read quoted cells as tsv:quoted=true"
-                raise options.error(problem, line, "wrong-length")
+                raise schema.error(problem, line, "wrong-length")
         arrays = [pa.array(column, pa.string()) for column in zip(*cells, strict=True)]
         for column in arrays if not warned else ():
             if (row := compute.match_substring_regex(column, _QUOTED).index(True).as_py()) >= 0:
                 warned = True
                 what = "a cell looks quoted, but its quotation marks are read as part of the text: "
                 what += "if they are not, read the file as tsv:quoted=true"
-                warn_user(f"{options.origin}:{numbers[row]}: {what}")
+                warn_user(f"{schema.origin}:{numbers[row]}: {what}")
                 break
         yield pa.table(dict(zip(header, arrays, strict=True))), np.array(numbers, np.int64)
         is_empty = False
     if is_empty:
-        raise options.error("empty: there are no n-best lists in it", code="no-data")
+        raise schema.error("empty: there are no n-best lists in it", code="no-data")
 
 
 def _read_usual(
@@ -287,16 +286,16 @@ def _open_blocks(blocks: Iterable[bytes], origin: str, line: int) -> Iterator[io
         line += count_lines(block)
 
 
-def _check_header(header: list[str], line: int, options: ReadOptions) -> None:
+def _check_header(header: list[str], line: int, schema: Schema) -> None:
     for odd in [*([""] if "" in header else []), *find_repeated(header)]:
         problem = f"two columns {odd} in the header: rename one"
         if not odd:
             problem = "a column without a name in the header: name or remove it (pandas: to_csv "
             problem += "with index=False)"
-        raise options.error(problem, line, "bad-name")
-    columns = options.rename(dict.fromkeys(header))
-    pairs = find_answer_fields(columns) or not options.names.keys().isdisjoint(SETTINGS)
-    options.require(options.names if pairs else (ID, TEXT, *options.names), columns, line)
+        raise schema.error(problem, line, "bad-name")
+    columns = schema.rename(dict.fromkeys(header))
+    pairs = find_answer_fields(columns) or not schema.names.keys().isdisjoint(SETTINGS)
+    schema.require(schema.names if pairs else (ID, TEXT, *schema.names), columns, line)
 
 
 def _header_cells(line: bytes, separator: str, *, quoted: bool = True) -> list[str]:

@@ -41,8 +41,9 @@ from typing import Any
 
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.formats.block import CANDIDATES, ID, TEXT, Block, ReadOptions
+from bpa_ppl.formats.block import CANDIDATES, ID, TEXT, Block
 from bpa_ppl.formats.format import NBestFormat, iter_record_blocks
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import InputFile, read_chunks, strip_compression, text_lines
 from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.lists.labels import find_repeated
@@ -80,12 +81,12 @@ class Kaldi(NBestFormat, frozen=True):
         """
         return _FIRST.match(first_line) is not None
 
-    def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
+    def records(self, lines: Iterator[str], schema: Schema) -> Iterator[dict[str, Any]]:
         r"""Yield each candidate.
 
         A line without a number is not dropped as a bad one is: its first word would be a score.
 
-        >>> list(Kaldi().records(iter(["a-1 -1.5 the cat", "b-1 -1 hello"]), ReadOptions("nbest")))
+        >>> list(Kaldi().records(iter(["a-1 -1.5 the cat", "b-1 -1 hello"]), Schema("nbest")))
         [{'id': 'a', 'score': -1.5, 'text': 'the cat'}, {'id': 'b', 'score': -1.0, 'text': 'hello'}]
         """
         files = [self.scores] if isinstance(self.scores, str) and self.scores else self.scores
@@ -96,15 +97,15 @@ class Kaldi(NBestFormat, frozen=True):
             raise UsageError(problem, parameter="scores", code="duplicate")
         tables: dict[str, dict[str, float]] = {}
         for path in files:
-            of_file = replace(options, origin=path)
+            of_file = replace(schema, origin=path)
             tables[path] = {key: of_file.number(*of) for key, of in _read_entries(of_file).items()}
         counts, last, is_open = Counter[str](), ("", ""), self.score is None
-        for key, text, number in _entries(lines, options):
+        for key, text, number in _entries(lines, schema):
             word, words = _split(text)
             utterance, _, rank = key.rpartition("-")
             if not (utterance and rank.isdecimal() and rank.isascii()):
                 problem = f"the key {quote(key)} is not an utterance and a rank, such as utt-1"
-                raise options.error(problem, number)
+                raise schema.error(problem, number)
             if is_open:
                 counts["words"] += bool(words)
                 counts["text"] += not looks_numeric(word)
@@ -118,18 +119,18 @@ class Kaldi(NBestFormat, frozen=True):
             if has_score:
                 if not looks_numeric(word):
                     problem = f"{_EXPECTED}{quote(word)} is not a number: correct it"
-                    raise options.error(problem, number, "bad-number")
-                record[_SCORE] = options.number(word, number, _EXPECTED)
+                    raise schema.error(problem, number, "bad-number")
+                record[_SCORE] = schema.number(word, number, _EXPECTED)
             record[TEXT] = words if has_score else text
             for name, (path, scores) in zip(names, tables.items(), strict=True):
                 if key not in scores:
                     problem = f"the key {quote(key)} is not in {path}"
                     advice = "give the scores of the same lists"
-                    raise options.error(f"{problem}: {advice}", number, "mismatch", "scores")
+                    raise schema.error(f"{problem}: {advice}", number, "mismatch", "scores")
                 record[name] = scores[key]
             yield record
         if self.score is None and (note := _form_note(counts, has_score)):
-            warn_user(f"{options.origin}: {note}")
+            warn_user(f"{schema.origin}: {note}")
 
 
 def _form_note(counts: Mapping[str, int], has_score: bool) -> str | None:
@@ -163,13 +164,13 @@ class Espnet(NBestFormat, frozen=True):
     def detect_folder(self, folder: Path) -> bool:
         return bool(_parts(folder))
 
-    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
+    def blocks(self, file: InputFile, schema: Schema) -> Iterator[Block]:
         parts = _parts(Path(file.path)) if isinstance(file.path, str | Path) else []
         if not parts:
             problem = "not a folder of ESPnet's results: name the one that has 1best_recog or"
-            raise options.error(f"{problem} output.1/1best_recog", code="unknown-format")
+            raise schema.error(f"{problem} output.1/1best_recog", code="unknown-format")
         return iter_record_blocks(
-            chain.from_iterable(_records(part, options) for part in parts), options
+            chain.from_iterable(_records(part, schema) for part in parts), schema
         )
 
 
@@ -185,7 +186,7 @@ def _parts(folder: Path) -> list[Path]:
     return [path for _, path in jobs if (path / _RANK.format(1)).is_dir()]
 
 
-def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]]]:
+def _records(part: Path, schema: Schema) -> list[tuple[int, dict[str, Any]]]:
     """Return the line and the candidates of each utterance of one job."""
     ranks = sorted(int(of[1]) for path in part.iterdir() if (of := _FOLDER.fullmatch(path.name)))
     absent = min(set(range(1, len(ranks) + 2)).difference(ranks))
@@ -200,7 +201,7 @@ def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]
     present = [name for name in (_SCORE, _TOKEN) if any((of / name).is_file() for of in folders)]
     records: dict[str, tuple[int, dict[str, Any]]] = {}
     for folder in folders:
-        of_file = {n: replace(options, origin=str(folder / n)) for n in (*present, TEXT)}
+        of_file = {n: replace(schema, origin=str(folder / n)) for n in (*present, TEXT)}
         entries = {name: _read_entries(file) for name, file in of_file.items()}
         for key, (text, line) in entries[TEXT].items():
             if folder == folders[0]:
@@ -220,13 +221,13 @@ def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]
     return list(records.values())
 
 
-def _read_entries(options: ReadOptions) -> dict[str, tuple[str, int]]:
+def _read_entries(schema: Schema) -> dict[str, tuple[str, int]]:
     """Return what follows each key in the lines of a file, and its line: see `_entries`."""
-    lines = text_lines(read_chunks(options.origin), options.origin)
-    return {key: (value, number) for key, value, number in _entries(lines, options)}
+    lines = text_lines(read_chunks(schema.origin), schema.origin)
+    return {key: (value, number) for key, value, number in _entries(lines, schema)}
 
 
-def _entries(lines: Iterable[str], options: ReadOptions) -> Iterator[tuple[str, str, int]]:
+def _entries(lines: Iterable[str], schema: Schema) -> Iterator[tuple[str, str, int]]:
     """Yield the key of each line, what follows it without blanks around it, and the line's number.
 
     Raises:
@@ -236,10 +237,10 @@ def _entries(lines: Iterable[str], options: ReadOptions) -> Iterator[tuple[str, 
     for number, line in enumerate(lines, 1):
         key, value = _split(line)
         if not key:
-            raise options.error("an empty line: each line begins with a key", number)
+            raise schema.error("an empty line: each line begins with a key", number)
         if key in numbers:
             problem = f"{quote(key)} is in line {numbers[key]} already: leave one out"
-            raise options.error(problem, number, "duplicate")
+            raise schema.error(problem, number, "duplicate")
         numbers[key] = number
         yield key, value, number
 

@@ -28,12 +28,13 @@ from bpa_ppl.errors import (
     wrong_shape,
     wrong_value,
 )
-from bpa_ppl.formats.block import SOURCE, ReadOptions
+from bpa_ppl.formats.block import SOURCE
 from bpa_ppl.formats.build import build, join_columns
 from bpa_ppl.formats.records import parse_records
 from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.roles import AnyFeatures, Missing, Roles, make_roles
 from bpa_ppl.formats.samples import build_block
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.writing import to_table
 from bpa_ppl.lists.ids import AnyReferences
 from bpa_ppl.lists.labels import find_positions, find_repeated
@@ -237,9 +238,9 @@ def from_records(
     require_one_of(bad, ("error", "drop"), "policy", "bad")
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_FIRST_ID:
         raise wrong_value("first_id must be an integer of at most 18 digits", first_id, "first_id")
-    options = ReadOptions(NBest.origin, bad, first_id, make_roles(features, exclude, missing))
-    block = parse_records(records, options)
-    return next(build([block], options, _to_entries(references, sources)))
+    schema = Schema(NBest.origin, bad, first_id, make_roles(features, exclude, missing))
+    block = parse_records(records, schema)
+    return next(build([block], schema, _to_entries(references, sources)))
 
 
 def from_samples(
@@ -271,9 +272,9 @@ def from_samples(
     >>> lists.features[:, [0, 3]].tolist()
     [[-3.5, 3.0], [-1.5, 2.0]]
     """
-    options = ReadOptions(roles=Roles(all_numbers=True))
+    schema = Schema(roles=Roles(all_numbers=True))
     block = build_block(texts, logprobs)
-    return next(build([block], options, _to_entries(references, sources)))
+    return next(build([block], schema, _to_entries(references, sources)))
 
 
 def _to_entries(

@@ -19,8 +19,8 @@ from bpa_ppl import NBest, from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.adapting.warn import describe_totals
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats import moses
-from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.moses import LineParser, Marian, parse_block
+from bpa_ppl.formats.schema import Schema
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -316,6 +316,6 @@ def test_numbers_are_exact(texts: list[str]) -> None:
 @pytest.mark.parametrize("before", [b"\t", b"\xef\xbb\xbf"])
 def test_what_arrow_would_skip_before_a_label_is_left_to_the_line_parser(before: bytes) -> None:
     lines = b"0 ||| a ||| LM0= -1 ||| -1\n"
-    parser = LineParser(ReadOptions("dev"), lines)
+    parser = LineParser(Schema("dev"), lines)
     with pytest.raises(ValueError, match=r"byte-order mark|CSV conversion error"):
         parse_block(lines.replace(b"LM0", before + b"LM0"), 2, parser)

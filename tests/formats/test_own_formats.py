@@ -13,8 +13,8 @@ from support.user_files import Write
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest, write_weights
 from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat, WeightFormat
+from bpa_ppl.formats.schema import Schema
 
 
 class Toy(NBestFormat, frozen=True):
@@ -25,7 +25,7 @@ class Toy(NBestFormat, frozen=True):
     def detect(self, first_line: bytes) -> bool:
         return first_line.startswith(b"#toy")
 
-    def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
+    def records(self, lines: Iterator[str], schema: Schema) -> Iterator[dict[str, Any]]:
         for line in lines:
             if not line.startswith("#"):
                 identifier, text, value = line.split("\t")
@@ -41,7 +41,7 @@ class Toy(NBestFormat, frozen=True):
 class Blanks(NBestFormat, frozen=True):
     """A line is the name of a sentence and its candidates; not registered."""
 
-    def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
+    def records(self, lines: Iterator[str], schema: Schema) -> Iterator[dict[str, Any]]:
         for line in lines:
             name, *texts = line.split()
             candidates = [{"text": text, "rank": rank} for rank, text in enumerate(texts)]

@@ -10,10 +10,11 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.components import read_name
 from bpa_ppl.extras.convert.records import Lists, drop_missing
 from bpa_ppl.formats.answers import MODEL, Answers, find_numbers
-from bpa_ppl.formats.block import CANDIDATES, ID, ID_NUMBER, SOURCE, TEXT, ReadOptions
+from bpa_ppl.formats.block import CANDIDATES, ID, ID_NUMBER, SOURCE, TEXT
 from bpa_ppl.formats.format import NBEST_FORMATS, OPENAI, SERVERS
 from bpa_ppl.formats.located import iter_records
 from bpa_ppl.formats.samples import COUNT, STATISTICS
+from bpa_ppl.formats.schema import Schema
 
 #: The formats of answers.
 ANSWERS = (OPENAI, *SERVERS)
@@ -59,7 +60,7 @@ def answers(
     format = cast("Answers", NBEST_FORMATS.resolve(server, given))
     located = iter_records(records)
     first = next(located)
-    samples, _ = format.collect(chain([first], located), ReadOptions(first.origin, bad))
+    samples, _ = format.collect(chain([first], located), Schema(first.origin, bad))
     counted = range(format.first_id, format.first_id + len(samples.names))
     block = samples.columns(counted, origins=MODEL, with_logprobs=False)
     numbers = counted if format.requests else find_numbers(samples.names)

@@ -40,10 +40,11 @@ from bpa_ppl.extras.judging.serving.web import (
     web_application,
 )
 from bpa_ppl.features.recipe import describe_unused
-from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT, TOTAL, ReadOptions
+from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT, TOTAL
 from bpa_ppl.formats.build import build
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES, Roles
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.lists.building import from_lists
 from bpa_ppl.posterior.weight_draws import DOMAIN
 
@@ -256,14 +257,14 @@ def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[di
     # Equal or missing ids are allowed here: every record is a list.
     numbered = [{**record, "id": number} for number, record in enumerate(records, 1)]
     features = _list_features(reranker)
-    options = ReadOptions(roles=Roles(tuple(features), optional=True))
+    schema = Schema(roles=Roles(tuple(features), optional=True))
     declared = [OF_FEATURES + name for name in features]
     used = {*features, *declared, *reranker.needs, *_domain_field(reranker)}
     numbered, unused = select_fields(numbered, used)
     with capture_notes() as notes:
         try:
-            rows = read_rows([(numbered, range(1, len(numbered) + 1))], options)
-            lists = next(build(rows, options))
+            rows = read_rows([(numbered, range(1, len(numbered) + 1))], schema)
+            lists = next(build(rows, schema))
             _note_unused(reranker, unused)
             choices = reranker(lists)
         except DataError as error:
