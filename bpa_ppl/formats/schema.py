@@ -277,16 +277,13 @@ class Schema:
         number = None if line is None else int(line)
         return DataError(message, self.origin, number, parameter=parameter, code=code)
 
-    def number(
-        self, token: str | bytes, line: int, what: str = "", remedy: str = "correct it"
-    ) -> float:
+    def number(self, token: str | bytes, line: int, what: str = "") -> float:
         """Return the number that a token prints; infinity for a bad one if `bad` is "drop".
 
         Args:
             token: as printed.
             line: the number of the line.
             what: the beginning of the message.
-            remedy: its end, which says what to do.
 
         Raises:
             DataError: with file and line, if it is not a finite number and `bad` is "error".
@@ -299,8 +296,8 @@ class Schema:
         except ValueError as error:
             if self.bad == "drop":
                 return math.inf
-            advice = f"{remedy}, or drop such candidates {DROP}"
-            raise self.error(f"{what}{error}: {advice}", line, "bad-number", "bad") from error
+            problem = f"{what}{error}: correct it, or drop such candidates {DROP}"
+            raise self.error(problem, line, "bad-number", "bad") from error
 
     def check(self, block: Block) -> Block:
         """Return the next records of the file: ids as integers, references as tuples of texts.

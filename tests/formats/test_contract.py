@@ -26,12 +26,13 @@ from support.raising import raises
 from support.table_content import table_content
 from support.user_files import GOOD, Write
 
-from bpa_ppl import NBest, concatenate, from_records, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, concatenate, describe, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import jsonl
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.format import SERVERS as ALL_SERVERS
 from bpa_ppl.formats.jsonl import Jsonl
+from bpa_ppl.formats.roles import Roles
 from bpa_ppl.formats.separated import Csv
 from bpa_ppl.lists.columns import read_column
 
@@ -715,6 +716,8 @@ def test_two_columns_of_one_name_are_refused(write: Write, tmp_path: Path) -> No
         (["seg.id,text", "7,a"], "csv", "no column id .*seg.id.*id=NAME"),
         (['{"id": 7, "prompt": {"content": "a"}}'], "jsonl", "no column text .*text=NAME"),
         (['{"author": {"id": 1}, "text": "a"}'], "jsonl", "no column id .*id=NAME"),
+        (['{"id": 0, "candidates": [{"lm": 1}], "text": "a"}'], "jsonl", "no column text"),
+        (["0,a cat", "0,cat"], "csv", "no columns id and text .*'0, a cat'.*csv:id=NAME,text=NAME"),
         *(
             (["id,text,lm", "0,a,1"], f"csv:{column}", "zz")
             for column in ("id=zz", "text=zz", "source=zz")
@@ -750,11 +753,6 @@ def test_a_field_of_sentences_and_of_candidates(write: Write) -> None:
     bad = {"candidates": ["a"], "lm": "x"}
     with raises(DataError, "bad-data", line=2, match="lm is a field of the sentence here, and of"):
         read_nbest(write(*map(json.dumps, [good, bad])))
-
-
-def test_rows_of_a_sentence_agree_about_it(write: Write) -> None:
-    with raises(DataError, line=4, match="another source"):
-        read_nbest(write("id,text,source,lm", "0,a,x,1", "1,b,y,1", "0,c,z,1"))
 
 
 def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> None:
@@ -804,3 +802,112 @@ def test_sentences_without_candidates(write: Write, tmp_path: Path, nothing: Row
         parts = list(iter_nbest(path, chunk=1, empty=empty))
     assert [part.sentence_ids.tolist() for part in parts] == [[0], [2]]
     assert empty == {1: "s1", 3: "s3"}
+
+
+# --- JSON lines -----------------------------------------------------------------------------------
+
+
+def json_rows(*records: Any) -> list[str]:
+    return json_lines(records)
+
+
+@pytest.mark.usefixtures("blocks")
+def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
+    path = write(*json_rows({**GOOD, "id": "doc:7"}, {**GOOD, "id": "doc:3"}))
+    nbest = read_nbest(path, format="jsonl:first_id=1")
+    assert nbest.sentence_ids.tolist() == [1, 2]
+    assert nbest.sentence_extras["id"] == ("doc:7", "doc:3")
+    write_nbest(nbest, path, format="jsonl")
+    assert json.loads(path.read_text().splitlines()[1])["id"] == "doc:3"
+    again = write(*json_rows(*({**GOOD, "id": name} for name in "aba")))
+    with raises(DataError, "duplicate", match="sentence a;", line=3):
+        read_nbest(again)
+    (candidate, _) = GOOD["candidates"]  # type: ignore[misc]
+    infinite = {**candidate, "total": "inf"}  # type: ignore[dict-item]
+    bad = json_rows({**GOOD, "id": "a"}, {**GOOD, "id": "b", "candidates": [infinite]})
+    with raises(DataError, "bad-number", match="every candidate of sentence b has"):
+        read_nbest(write(*bad), bad="drop")
+    empty = json_rows({**GOOD, "id": "a"}, {"id": "b", "candidates": []})
+    with pytest.warns(BpaWarning, match="1 sentence without candidates, the first of id b"):
+        read_nbest(write(*empty))
+    one = json_rows({**GOOD, "id": "a"}, {**GOOD, "id": "b", "references": []})
+    with pytest.warns(BpaWarning, match="no reference for 1 sentence, the first of id b"):
+        read_nbest(write(*one))
+
+
+def test_candidates_may_be_texts(write: Write) -> None:
+    """Other lists of the record belong to the sentence, whatever their length."""
+    more = {"source": "q", "lm": [1, 2], "tags": ["x"], "scores": {"rm": [0.5, 3]}}
+    lists = read_nbest(write(*json_rows({"id": 7, "candidates": ["a", "b"], **more})))
+    assert (lists.ids, lists.texts(0), lists.sources) == ((7,), ["a", "b"], ("q",))
+    assert (lists.feature_names, lists.extras) == ((), {})
+    del more["source"]
+    assert {name: of for name, (of,) in lists.sentence_extras.items()} == more
+    with raises(
+        DataError, "bad-data", line=1, match="text is a list of texts: name it as the cand"
+    ):
+        read_nbest(write(*json_rows({"id": 7, "text": ["a", "b"]})))
+
+
+def test_lists_of_numbers_beside_the_candidates_are_columns_if_they_are_named(write: Write) -> None:
+    rows = [
+        {"id": "u1", "text": ["a cat sat", "a cat sad"], "lm": [-1.5, -2], "judge": [5, 3]},
+        {"id": "u2", "text": ["the dog"], "lm": [-0.5], "judge": None},
+    ]
+    path = write(*json_rows(*rows))
+    options: dict[str, Any] = {"format": "jsonl:candidates=text"}
+    assert set(read_nbest(path, **options).sentence_extras) == {"id", "lm", "judge"}
+    assert describe(read_nbest(path, **options)).choices == ("lm", "judge")
+    lists = read_nbest(path, features=Roles(("l*",), numbers=("judge",)), **options)
+    assert (lists.feature_names, lists.features.tolist()) == (("lm",), [[-1.5], [-2], [-0.5]])
+    assert lists.extras == {"judge": (5, 3, None)}
+    stream = concatenate(iter_nbest(path, chunk=1, features="lm", **options), fill_missing=True)
+    assert stream.features.tolist() == lists.features.tolist()
+    rows[1]["lm"] = [1, 2]
+    with raises(DataError, "bad-data", line=2, match="lm has 2 values, but there are 1 candidates"):
+        read_nbest(write(*json_rows(*rows)), features="lm", **options)
+
+
+def test_tables_by_columns_are_explained(write: Write) -> None:
+    frame = pd.DataFrame({"id": ["q1", "q1"], "text": ["a", "b"], "score": [0.9, 0.2]})
+    explained = r"write an object for each row, in pandas with frame.to_json\(PATH, orient='record"
+    with raises(DataError, "bad-data", line=1, match=explained):
+        read_nbest(write(frame.to_json()))
+    with raises(DataError, "bad-line", line=1, match=explained):
+        read_nbest(write(frame.rename(columns={"text": "out"}).to_json()))
+    with raises(DataError, "bad-line", line=1, match=explained):
+        read_nbest(write(*json_rows({"text": [["a", "b"], ["c"]], "lm": [[1, 2], [3]]})))
+    frame.to_json(path := write("").parent / "rows.jsonl", orient="records", lines=True)
+    assert read_nbest(path).texts(0) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        ({"hyps": ["a", "b"]}, "candidates=hyps,"),
+        ({"hyps": [{"text": "a", "lm": 1}, {"text": "b", "lm": 2}]}, "candidates=hyps,"),
+        ({"hyps": [{"hyp": "a", "lm": 1}, {"hyp": "b", "lm": 2}]}, "candidates=hyps,text=hyp,"),
+        ({"candidates": [{"text": "a", "lm": 1}, {"text": "b", "lm": 2}]}, ""),
+        ({"candidates": ["a", "b"]}, ""),
+    ],
+)
+def test_the_text_of_a_record_may_be_the_source(
+    write: Write, row: dict[str, Any], names: str
+) -> None:
+    path = write(*json_rows({"id": 0, "text": "Q", **row}))
+    lists = read_nbest(path, format=f"jsonl:{names}source=text", features="*")
+    assert (lists.texts(0), lists.sources) == (["a", "b"], ("Q",))
+    assert lists.features.tolist() in ([[1], [2]], [[], []])
+    if "text=" not in names:
+        plain = read_nbest(path, format=f"jsonl:{names}".rstrip(":,"))
+        assert (plain.texts(0), plain.sentence_extras["text"]) == (["a", "b"], ("Q",))
+
+
+def test_a_source_of_candidates_beside_that_of_sentences(write: Write) -> None:
+    both = {**GOOD, "candidates": [{"text": "a", "lm": 1, "source": "gpt"}]}
+    nbest = read_nbest(write(*json_rows(both)))
+    assert (nbest.sources, nbest.extras["source"]) == (("un chat",), ("gpt",))
+    without = {**both, "id": 7, "source": None}
+    message = r":2: no source of sentence 7, .*: give each sentence its source, or rename"
+    with pytest.raises(DataError, match=message):
+        read_nbest(write(*json_rows(both, without)))

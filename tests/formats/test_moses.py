@@ -111,12 +111,6 @@ def test_bad_first_lines(write: Write, line: str, code: str, parameter: str | No
         read_nbest(write(line))
 
 
-@pytest.mark.parametrize("format", ["moses", "marian"])
-def test_names_in_other_letters(format: str) -> None:
-    lists = read_nbest(["0 ||| a |||  caf\u00e9=1 ||| 1"], format=format)
-    assert lists.feature_names == ("caf\u00e9",)
-
-
 TWO = "LM0= -1 TM0= -1 -2"
 
 

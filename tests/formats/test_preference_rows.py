@@ -218,15 +218,6 @@ def test_lists_of_texts_are_to_be_converted() -> None:
         read(row, format="jsonl:prompt=query,chosen=pos,rejected=neg")
 
 
-def test_a_table_without_answers_is_an_error(write: Write) -> None:
-    path = write("model_a,model_b,winner", "X,Y,model_a", name="arena.csv")
-    named: dict[str, Any] = {"parameter": "format", "line": 2}
-    for bad in ("error", "drop"):
-        match = "no field response_a .the fields are 'model_a, model_b, winner'"
-        with raises(DataError, "missing-column", **named, match=match):
-            read_nbest(path, bad=bad)
-
-
 # --- names ---------------------------------------------------------------------------------------
 
 
@@ -241,15 +232,6 @@ def test_names_of_columns_in_the_format(write: Write, form: str, mark: str) -> N
     for wrong in ("rejected=worst", "rejected=worse,prompt=worst"):
         with raises(DataError, "missing-column", line=1, parameter="format", match="worst"):
             read_nbest(path, format=f"{form}:chosen=better,{wrong}")
-
-
-@pytest.mark.parametrize("names", [["question", "answer1", "answer2"], ["chosen"], ["model_a"]])
-def test_other_columns_are_no_preferences(names: list[str]) -> None:
-    row = dict.fromkeys(names, "a")
-    with pytest.raises(DataError) as caught:
-        read(row)
-    assert caught.value.code in ("unknown-format", "missing-column")
-    assert all(name in caught.value.message for name in names)
 
 
 # --- rows without a judgement or an answer -------------------------------------------------------

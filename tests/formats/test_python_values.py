@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from support.raising import raises
 
 from bpa_ppl import NBest, Reranker, read_nbest, write_nbest
@@ -334,12 +335,6 @@ def test_texts_are_those_of_python() -> None:
     assert records("None", "42").extras["x"] == ("None", "42")
 
 
-@pytest.mark.parametrize("fields", [{"text": "a", 0: 1}, {0: "a", "text": "a"}])
-def test_names_of_fields_are_texts(fields: Any) -> None:
-    with raises(DataError, "bad-data", line=1, match="name of a field must be a text, not 0"):
-        from_records([{"id": 0, "candidates": [fields]}])
-
-
 @pytest.mark.parametrize("texts", ["ab", {"a", "b"}, {"a": 1}, [b"a", b"b"], [1, 2], None])
 def test_texts_of_one_list_are_a_sequence_of_texts(texts: Any) -> None:
     with raises(UsageError, "wrong-type", parameter="texts"):
@@ -365,3 +360,46 @@ def test_masked_texts_are_missing(kind: type) -> None:
     assert one_list(masked).extras["x"] == ("a", None)
     with raises(DataError, "bad-data", line=2, match="text is missing"):
         from_records({"id": [0, 0], "text": masked})
+
+
+# --- columns of Arrow ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_kinds_of_texts(kind: pa.DataType) -> None:
+    """Polars exports categories as dictionaries of string views."""
+    columns = {
+        "id": pa.array(["p", "p", "q"], kind),
+        "text": pa.array(["a", "b", "a"], kind),
+        "by": pa.array(["me", None, "you"], kind),
+    }
+    encoded = {name: column.dictionary_encode() for name, column in columns.items()}
+    for table in (pa.table(columns), pa.table(encoded)):
+        nbest = from_records(table)
+        assert (nbest.ids, nbest.texts(0), nbest.texts(1)) == (("p", "q"), ["a", "b"], ["a"])
+        assert nbest.extras["by"] == ("me", None, "you")
+        assert from_records(table.slice(1)).extras["by"] == (None, "you")
+
+
+def test_kinds_of_numbers(tmp_path: Path) -> None:
+    columns = {
+        "id": pa.array([0, 0], pa.uint8()),
+        "text": pa.array(["a", "a"]).dictionary_encode(),
+        "half": pa.array(np.array([0.5, 1], np.float16)),
+        "whole": pa.array([2**60, -1]),
+        "decimal": pa.array([1, 2]).cast(pa.decimal128(20, 0)),
+        "scores": [{"in": 1.0, "out": 2.0}, {"in": 3.0, "out": 4.0}],
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "lists.parquet")
+    nbest = read_nbest(tmp_path / "lists.parquet", features="*")
+    assert nbest.feature_names == ("half", "whole", "decimal", "scores.in", "scores.out")
+    assert nbest.features.tolist() == [[0.5, 2.0**60, 1, 1, 2], [1, -1, 2, 3, 4]]
+
+
+def test_a_column_twice(tmp_path: Path) -> None:
+    columns, path = [pa.array([0]), pa.array(["a"]), pa.array(["a"])], tmp_path / "lists.parquet"
+    read_table = pytest.importorskip("bpa_ppl.extras.phrases.table_files").read_table
+    for read, names in ((read_nbest, ["id", "text", "text"]), (read_table, ["id", "by", "by"])):
+        parquet.write_table(pa.table(columns, names), path)
+        with pytest.raises(DataError, match=r"lists\.parquet: "):
+            read(path)

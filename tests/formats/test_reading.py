@@ -148,15 +148,6 @@ def test_errors_name_the_input(tmp_path: Path) -> None:
             read_nbest(odd)  # type: ignore[arg-type]
 
 
-def test_a_file_without_lists(tmp_path: Path) -> None:
-    path = tmp_path / "lists"
-    log = "2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model(s)"
-    for line in ("", log, "model_a,model_b,winner"):
-        path.write_text(line)
-        with raises(DataError, "no-data"):
-            read_nbest(path)
-
-
 @pytest.mark.parametrize(("name", "value"), [("bad", "ignore"), ("chunk", 0)])
 def test_options_are_checked_at_once(name: str, value: Any) -> None:
     with raises(UsageError, "unknown-name" if name == "bad" else None, parameter=name):

@@ -154,22 +154,6 @@ def test_the_file_declares_its_features(tmp_path: Path, ending: str) -> None:
         assert list(read_nbest(path, features="*").feature_names) == ["lm", *tm, "comet"]
 
 
-@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "parquet"])
-@pytest.mark.parametrize("named", [{"exclude": "human"}, {"features": "lm"}, {"features": ["l*"]}])
-def test_a_declared_feature_that_is_not_chosen_is_an_extra(
-    tmp_path: Path, format: str, named: dict[str, Any]
-) -> None:
-    numbers = [[[-1.5, 1.0], [-2.5, 0.0]], [[-0.5, 0.0], [-3.5, 1.0]]]
-    lists = bpa.from_lists([["a", "b"], ["c", "d"]], numbers, ["lm", "human"])
-    bpa.write_nbest(lists, path := tmp_path / f"lists.{format}")
-    assert read_nbest(path).feature_names == ("lm", "human")
-    chosen = read_nbest(path, **named)
-    assert chosen.feature_names == ("lm",)
-    assert [*chosen.extras] == ["human"]
-    assert gains(chosen, "human").tolist() == [1, 0, 0, 1]
-    assert bpa.log_density(chosen, gain="human", prior=PRIOR).features == ("lm",)
-
-
 @pytest.mark.parametrize(
     ("candidate", "match"),
     [

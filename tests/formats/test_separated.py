@@ -185,20 +185,6 @@ def test_lines_of_empty_cells_need_no_number_of_cells(write: Write) -> None:
     assert read_nbest(write(*rows), format="csv").extras["by"][-1] == "x"
 
 
-@pytest.mark.parametrize(
-    ("lines", "named"),
-    [
-        (["7,Segment ID,utterance", "0.5,3,the cat"], "'7, Segment ID, utterance'"),
-        (["0,a cat,0.5", "0,cat,0.7"], "'0, a cat, 0.5'"),
-        (["0", "1"], "'0'"),
-    ],
-)
-def test_the_first_line_has_the_names(write: Write, lines: list[str], named: str) -> None:
-    shown = rf"no columns id and text .the columns are .*{named[1:-1]}.*csv:id=NAME,text=NAME"
-    with raises(DataError, "missing-column", line=1, parameter="format", match=shown):
-        read_nbest(write(*lines, name="lists.csv"))
-
-
 def test_names_that_are_numbers_can_be_set(write: Write) -> None:
     lines = ["7,Segment ID,utterance", "0.5,3,the cat", "0.6,3,a cat"]
     format = "csv:id=Segment ID,text=utterance"

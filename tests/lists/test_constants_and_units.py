@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.raising import raises
 from support.records import with_parts
 
 import bpa_ppl as bpa
-from bpa_ppl import Reranker, from_arrays, read_nbest, write_nbest
+from bpa_ppl import Reranker, from_arrays
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.errors import DataError
@@ -165,21 +163,6 @@ def test_the_headroom_of_a_large_gain() -> None:
     assert shares[1] == pytest.approx(shares[0], abs=1e-12)
 
 
-@NOTED
-@pytest.mark.parametrize("format", ["moses", "jsonl", "csv", "tsv", "parquet"])
-def test_numbers_are_written_and_read_with_all_bits(tmp_path: Path, format: str) -> None:
-    values = [0.1, 1 / 3, 1000000.01, 2.0**53 - 1, -0.0, 5e-324, -9.87654321e59, 1e-46]
-    lists = from_arrays(["a"] * 8, np.array(values)[:, None], ["lm"], 4, totals=values[::-1])
-    write_nbest(lists, tmp_path / "lists", format=format)
-    back = read_nbest(tmp_path / "lists", format=format)
-    assert (back.features.dtype, back.features.tobytes()) == (np.float64, lists.features.tobytes())
-    assert back.totals is not None
-    assert back.totals.tolist() == lists.totals.tolist()  # type: ignore[union-attr]
-    if format != "parquet":
-        assert b"0.1" in (tmp_path / "lists").read_bytes()
-        assert b"0.1000" not in (tmp_path / "lists").read_bytes()
-
-
 def with_value(value: float) -> Array:
     features = X.copy()
     features[7, 1] = value
@@ -216,18 +199,3 @@ def test_a_number_that_is_too_large_or_small_is_named(message: str) -> None:
         LARGE[message]()
     assert message in str(error.value)
     assert error.value.code == "bad-number"
-
-
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        ("moses", ["0 ||| a ||| lm= 1", "0 ||| b ||| lm= 1e300"]),
-        ("csv", ["id,text,lm", "0,b,1e300"]),
-        ("jsonl", ['{"id": 0, "text": "a", "lm": 1}', '{"id": 0, "text": "b", "lm": 1e300}']),
-    ],
-)
-def test_a_number_of_a_file_that_is_too_large_is_named(name: str, lines: list[str]) -> None:
-    with raises(
-        DataError, "bad-number", parameter="bad", line=2, match="lm.*1e.?300.*at most 1e60"
-    ):
-        read_nbest([line.encode() + b"\n" for line in lines], format=name, features="lm")

@@ -308,24 +308,6 @@ COLUMNS: dict[str, Any] = {n: [r[n] for r in RECORDS] for n in RECORDS[0]}
 TABLE = pa.table({**COLUMNS, "lm": [-1.0, -2.5, 0.5]})
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        RECORDS,
-        iter(RECORDS),
-        {**COLUMNS, "lm": np.array([-1, -2.5, 0.5])},
-        pd.DataFrame(RECORDS),
-        TABLE,
-        TABLE.to_batches()[0],
-    ],
-)
-def test_records_and_data_frames(data: Any) -> None:
-    nbest = from_records(data, features="lm")
-    assert (nbest.sentence_ids.tolist(), nbest.sizes.tolist()) == ([3, 1], [2, 1])
-    assert (nbest.feature_names, nbest.features.tolist()) == (("lm",), [[-1], [-2.5], [0.5]])
-    assert (nbest.extras["by"], nbest.references) == (("x", "y", "x"), (("r",), ("s",)))
-
-
 IDS, TEXTS = pa.array([], pa.int64()), pa.array([], pa.string())
 NESTED = pa.list_(pa.struct([("text", pa.string()), ("lm", pa.float64())]))
 
@@ -356,26 +338,6 @@ def test_other_records_and_options_are_refused() -> None:
             from_records(records)
     with raises(UsageError, "unknown-name", parameter="bad"):
         from_records(RECORDS, bad="ignore")
-
-
-def test_bad_numbers_are_dropped_and_references_are_paired_by_id() -> None:
-    records = [{**record, "id": int(record["id"] == 3)} for record in RECORDS]
-    records.append({**records[0], "lm": np.inf})
-    with pytest.warns(BpaWarning, match="1 candidate dropped"):
-        nbest = from_records(
-            records, references=["0", "1"], sources=["s", "t"], bad="drop", features="lm"
-        )
-    assert nbest.sizes.tolist() == [2, 1]
-    assert (nbest.references, nbest.sources) == ((("1",), ("0",)), ("t", "s"))
-
-
-def test_a_record_may_be_a_list_of_candidates() -> None:
-    """Candidates are a list of objects."""
-    objects = [[{"text": "a", "lm": 1}, {"text": "b", "lm": 2}], [{"text": "c", "lm": 3}]]
-    of_sentences = {"id": ["p", "q"], "references": [["r"], ["s", "t"]]}
-    nbest = from_records({**of_sentences, "candidates": objects}, features="lm")
-    assert nbest.features.tolist() == [[1], [2], [3]]
-    assert (nbest.references, nbest.ids) == ((("r",), ("s", "t")), ("p", "q"))
 
 
 def test_lists_are_written_as_a_table_of_arrow() -> None:
