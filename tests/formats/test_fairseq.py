@@ -152,14 +152,6 @@ def test_sentences_of_the_hub_are_counted(write: Write, prefix: str, first: int)
     np.testing.assert_allclose(lists.features[:, :2], expected, rtol=1e-6)
 
 
-def test_many_sentences_of_the_hub_are_a_stream(write: Write) -> None:
-    printed = [f"S\ts{n}\nH\t-{n}.5\tt{n}\nA\t0-0" for n in range(40)]
-    lists = read_nbest(write(*printed))
-    assert lists.sources == tuple(f"s{n}" for n in range(40))
-    assert lists.features[:, 0].tolist() == [-n - 0.5 for n in range(40)]
-    assert set(lists.extras["alignment"]) == {"0-0"}
-
-
 def test_numbered_lines_are_no_lines_of_the_hub(write: Write) -> None:
     """A line of the log that begins with a letter and a tab is left out, as before."""
     numbered, odd = ("S-0\tun chat", "H-0\t-0.5\ta cat"), ("S\tsomething", "H\t-1\telse")

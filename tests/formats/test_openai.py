@@ -211,7 +211,6 @@ def test_ids_read_back(suffix: str, tmp_path: Path) -> None:
     assert again.sentence_extras.keys() == lists.sentence_extras.keys()
 
 
-#: A field of a response, and where it is written again, with another value.
 # --- forms of responses --------------------------------------------------------------------------
 
 
@@ -324,14 +323,6 @@ def test_answers_of_other_forms_are_refused(other: dict[str, Any]) -> None:
 
 
 # --- tokens --------------------------------------------------------------------------------------
-
-
-def test_all_tokens_that_are_written_count() -> None:
-    """Also those of reasoning, which is a part of the text unless it is cut by a pattern."""
-    content = live(choice("<think>4?</think>4", -1, -2, -0.5))
-    for format, text in (("auto", "<think>4?</think>4"), ("openai:extract=</think>(.*)", "4")):
-        lists = read_nbest([content], format=format)
-        assert (texts(lists), sums(lists)) == ([[text]], [-3.5])
 
 
 @pytest.mark.parametrize(

@@ -62,17 +62,6 @@ def test_the_golden_file_of_an_arena() -> None:
 # --- answers -------------------------------------------------------------------------------------
 
 
-def test_other_fields_are_extras_of_the_sentence() -> None:
-    more = {"turn": 1, "models": ["x", "y"]}
-    both = {"score_chosen": 8.5, "score_rejected": 6}
-    lists = read(PAIR | more | both, PAIR | more | both)
-    assert (lists.feature_names, lists.extras) == ((), {"score": (8.5, 6) * 2})
-    assert {name: of[0] for name, of in lists.sentence_extras.items()} == {
-        **more,
-        "preferences": [[0, 1]],
-    }
-
-
 @pytest.mark.parametrize("names", [("chosen", "rejected"), ("response_a", "response_b")])
 def test_answers_are_texts_turns_or_candidates(names: tuple[str, str]) -> None:
     row = PAIR if names[0] == "chosen" else ARENA
@@ -200,13 +189,6 @@ def test_names_of_models_are_optional(winner: str, expected: list[list[int]]) ->
         read(PLAIN | {"winner": "A"})
     with raises(DataError, "missing-column", parameter="format", line=1, match="field model_b"):
         read(PLAIN | {"winner": winner, "model_a": "X"})
-
-
-def test_scores_of_both_answers_in_csv_are_features(write: Write) -> None:
-    header = "response_a,response_b,winner,score_a,score_b"
-    path = write(header, "x,y,response_a,0.5,0.25", "x,z,tie,,1", name="pairs.csv")
-    lists = read_nbest(path, features="score", missing=0)
-    assert lists.features.tolist() == [[0.5], [0.25], [0], [1]]
 
 
 def test_lists_of_texts_are_to_be_converted() -> None:

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 import logging
-import random
 from pathlib import Path
 from typing import Any
 
@@ -195,22 +192,6 @@ def test_tables_and_json_lines(write: Write) -> None:
     assert both.references == tuple((f"the cat {n}",) * 2 for n in (1, 2, 3, 4))
 
 
-def test_texts_in_tables_are_read_as_by_other_programs(write: Write) -> None:
-    rng = random.Random(0)
-    for _ in range(50):
-        names = [rng.choice("ab,;") + str(n) for n in range(3)]
-        texts = ["".join(rng.choices('ab, "\n;', k=5)) + "x" for _ in names]
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator=rng.choice(("\n", "\r\n")))
-        writer.writerows([("id", "reference"), *zip(names, texts, strict=True)])
-        lists = [json.dumps(record) for record in records(names)]
-        read = read_nbest(lists, references=write(out.getvalue().encode(), name="x.csv"))
-        assert read.references == tuple((text,) for text in texts)
-        rows = [f"{n}\t{text}".replace("\n", "") for n, text in zip(names, texts, strict=True)]
-        read = read_nbest(lists, references=write("id\treference", *rows, name="x.tsv"))
-        assert read.references == tuple((text.replace("\n", ""),) for text in texts)
-
-
 @pytest.mark.parametrize("ending", ["tsv", "csv"])
 def test_a_table_without_the_header(write: Write, ending: str) -> None:
     of = (lambda line: line) if ending == "tsv" else (lambda line: line.replace("\t", ","))
@@ -290,14 +271,6 @@ def test_untyped_formats() -> None:
         for ids in (("01", "10"), ("x", "0", "00"), ("1" * 30, "7"), ("0", "0.0", "-0", "x")):
             lists = read_nbest([header, *(row.format(name, "a", 1) for name in ids)])
             assert (lists.ids, lists.sentence_ids.tolist()) == (ids, list(range(len(ids))))
-
-
-@pytest.mark.parametrize("by_arrow", [False, True])
-def test_moses(monkeypatch: pytest.MonkeyPatch, write: Write, by_arrow: bool) -> None:
-    if by_arrow:
-        monkeypatch.setattr("bpa_ppl.formats.moses._ARROW_FROM", 0)
-    lines = [f"{i} ||| a ||| LM0= 1 ||| 1" for i in ("000", "0", "1", "10")]
-    assert read_nbest(write(*lines)).sentence_ids.tolist() == [0, 1, 10]
 
 
 def test_joins(write: Write) -> None:

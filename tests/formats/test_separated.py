@@ -70,16 +70,6 @@ def test_rows_are_those_of_the_strict_csv_module(write: Write) -> None:
     assert min(counts.values()) > 10
 
 
-@pytest.mark.parametrize("separator", [",", ";"])
-def test_cells_of_several_lines_are_read(write: Write, separator: str) -> None:
-    """Some of their lines have as many separators as the header."""
-    texts = ["a,b,1\nc", "x\n0,a,1\ny", "\n1,2,3", "one\n\ntwo", '"Yes,\nNo"', ",\n,"]
-    rows = [f'{k},"{text.replace(chr(34), chr(34) * 2)}",{k}' for k, text in enumerate(texts)]
-    rows = [row.replace(",", separator) for row in ["id,text,lm", *rows]]
-    nbest = read_nbest(write(*rows))
-    assert [nbest.text(k) for k in range(6)] == [of.replace(",", separator) for of in texts]
-
-
 def test_cells_of_tsv_that_look_quoted_are_noted(write: Write, tmp_path: Path) -> None:
     path = write("id\ttext\tlm", "0\ta\t1", '0\t"""Yes"" he said"\t2', '0\t"a ""b"""\t2')
     with pytest.warns(BpaWarning, match=f"^{path}:3: .* as tsv:quoted=true$") as notes:
@@ -183,14 +173,3 @@ def test_lines_of_empty_cells_need_no_number_of_cells(write: Write) -> None:
     with raises(DataError, "wrong-length", line=3, match="2 cells, but the header has"):
         read_nbest(write("id,text,lm", ",,,,,", "0,a", "0,a,1"), format="csv")
     assert read_nbest(write(*rows), format="csv").extras["by"][-1] == "x"
-
-
-def test_names_that_are_numbers_can_be_set(write: Write) -> None:
-    lines = ["7,Segment ID,utterance", "0.5,3,the cat", "0.6,3,a cat"]
-    format = "csv:id=Segment ID,text=utterance"
-    lists = read_nbest(write(*lines), format=format, features="7")
-    assert (lists.ids, lists.texts(0), lists.feature_names) == ((3,), ["the cat", "a cat"], ("7",))
-    named = ["id,text,0.5", "0,a,1", "0,b,2"]
-    assert read_nbest(write(*named), features="0.*").feature_names == ("0.5",)
-    with raises(DataError, "missing-column", line=1, parameter="format", match="no column id"):
-        read_nbest(write("0,text,0.5", "0,cat,0.7"), format="csv")
