@@ -245,7 +245,6 @@ def adapt_in_steps(path: str) -> None:
     from bpa_ppl.adapting.prepare import prepare
     from bpa_ppl.adapting.prior import choose_prior
     from bpa_ppl.adapting.warn import warn_about
-    from bpa_ppl.diagnostics.ways.judged import read_judgements
     from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
     from bpa_ppl.diagnostics.ways.simple_ways import fit_ways
 
@@ -274,7 +273,7 @@ def adapt_in_steps(path: str) -> None:
     finish("writing")
     used, mib = resource.getrusage(resource.RUSAGE_SELF), peak_memory()
     steps["draws: sampling"] = draws.record.sampler.seconds or 0.0, steps["draws"][1]
-    judged = read_judgements(observed.lists, observed.gain, observed.gains)
+    judged = target.adaptation.judged.scored(observed.gain)
     weights, start = bpa.as_weight_draws(draws), process_time()
     for _ in fit_ways(judged, weights):
         pass

@@ -26,7 +26,7 @@ from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.errors import BpaWarning, DataError, UsageError, quote
 from bpa_ppl.gains.column import Column
-from bpa_ppl.gains.oracles import select_judged
+from bpa_ppl.gains.judged import select_judged
 from bpa_ppl.lists.building import from_arrays
 from bpa_ppl.lists.nbest import NBest, score_differences
 from bpa_ppl.posterior.adapter import as_weight_draws
@@ -253,7 +253,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             raise UsageError(message, parameter="sample_weight", code="not-supported")
         if qid is None and groups is None:
             raise _not_routed(f"; {_SCORER}")
-        judged, _ = select_judged(self._lists(X, qid, groups, y)[0], Column(column=_Y))
+        judged = select_judged(self._lists(X, qid, groups, y)[0], Column(column=_Y)).lists
         return headroom_won(judged, judged.best(score_differences(judged, self.coef_)), _Y)
 
     def _features(self, X: Any, reset: bool = False) -> Float64:  # noqa: N803

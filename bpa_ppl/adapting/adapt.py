@@ -114,7 +114,7 @@ def run_adaptation(
         reading: the options with which the file of the lists was read.
     """
     prepared = prepare(lists, weights, resolved=settings)
-    if len(prepared.judged) == 1 and not prepared.answers:
+    if len(prepared.judged.lists) == 1 and not prepared.answers:
         warn_user("one judged list teaches little about the weights: judge at least ten")
     target = _build(prepared)
     run = run_sampler(

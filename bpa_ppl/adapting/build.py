@@ -13,6 +13,7 @@ from bpa_ppl.adapting.prior import log_scale
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, inspect_model
 from bpa_ppl.densities.weights_target import make_weights_target
 from bpa_ppl.errors import UsageError
+from bpa_ppl.gains.judged import Judged
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import log_linear
@@ -35,6 +36,15 @@ class Adaptation:
     observed: Observed
     likelihood: Likelihood
     prior: PriorRecord | None
+
+    @property
+    def judged(self) -> Judged:
+        """What was observed, for the gains of choices."""
+        prepared, observed = self.prepared, self.observed
+        if observed.choices is not None:
+            return Judged.by_preferences(prepared.lists, observed.choices.answers)
+        gains = prepared.judged.gains if observed.gains is None else observed.gains
+        return replace(prepared.judged, lists=observed.lists, gains=gains)
 
 
 def build_target(prepared: Prepared, observed: Observed, prior: Prior) -> Target:
@@ -62,7 +72,7 @@ def build_target(prepared: Prepared, observed: Observed, prior: Prior) -> Target
     target = make_target(prepared, observed, prior, likelihood)
     with NUMPYRO_LOCK, jax.enable_x64(True):
         unused = inspect_model(target).unused
-    if unused and (len(prepared.judged) or not len(prepared.lists)):
+    if unused and (len(prepared.judged.lists) or not len(prepared.lists)):
         remedy = "call likelihood.observe(lists, weights)"
         warn_user(f"the model {prepared.model_name} observes {unused}: {remedy}")
     record = prior.record if target.uses_prior else None

@@ -25,9 +25,10 @@ from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, escape_controls, locate, quote
 from bpa_ppl.formats.roles import Patterns, to_patterns
 from bpa_ppl.gains.gains import AnyGain, default_gain, resolve
+from bpa_ppl.gains.judged import find_judged
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import describe_misplaced
-from bpa_ppl.gains.oracles import find_judged, oracles, select_judged
+from bpa_ppl.gains.oracles import oracles
 from bpa_ppl.gains.preferences import has_preferences, iter_choices
 from bpa_ppl.lists.columns import (
     describe_singles,
@@ -496,10 +497,9 @@ def _write(gain: AnyGain) -> str:
 
 def _count_judged(lists: NBest, gain: Metric) -> tuple[tuple[int, int, int], str]:
     """Return `Description.known`, and why nothing can be learned, or an empty text."""
-    found = find_judged(lists, gain)
-    if gain.columns and not found.marked.any():
+    judged = find_judged(lists, gain).lists
+    if gain.columns and not len(judged):
         return (0, 0, 0), f"no list has two candidates with a value of {gain.key}: judge more"
-    judged, _ = select_judged(lists, gain, found)
     tied = oracles(judged, gain, ties="shared").tied
     equal, several = (tied == judged.sizes) & (tied > 1), tied > 1
     known = len(judged), int(np.count_nonzero(several)), int(np.count_nonzero(equal))

@@ -315,13 +315,7 @@ def _compare(
 
     The comparison of draws that fail their check is not logged: their weights may be others.
     """
-    observed = adaptation.observed
-    prepared, gain, gains = adaptation.prepared, observed.gain, observed.gains
-    lists = prepared.lists if observed.choices is not None else observed.lists
-    if gains is None and gain is not None and prepared.values is not None:
-        gains = gain.signed(prepared.values)
-    answers = None if observed.choices is None else observed.choices.answers
-    comparison = compare_adapted(draws, lists, gain, gains, answers)
+    comparison = compare_adapted(draws, adaptation.judged, adaptation.observed.gain)
     if comparison is not None and report:
         log_comparison(comparison)
     return comparison

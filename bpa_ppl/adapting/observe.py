@@ -206,15 +206,15 @@ def observe(prepared: Prepared) -> Observed:
 
 
 def _observe(prepared: Prepared) -> Observed:
-    lists, gain, best = prepared.judged, prepared.gain, prepared.oracles
+    lists, gain, best = prepared.judged.lists, prepared.gain, prepared.oracles
     with_gains, gains = prepared.likelihood.observes == "gains", np.zeros(0)
     if best is None and not len(lists):  # nothing is searched for
         none = np.zeros(0, np.int64)
         best = Oracles(none, np.zeros(0), none, prepared.ties, gain.key, "")
     elif prepared.likelihood.observes == "preferences":
         return _observe_preferences(lists, prepared.likelihood)
-    elif prepared.values is not None:
-        scores = gains = gain.signed(prepared.values)
+    elif prepared.judged.gains is not None:
+        scores = gains = prepared.judged.gains
     elif best is None or (with_gains and len(lists)):
         with reporter(prepared.settings.progress, "oracles" if best is None else "gains") as report:
             scores, gains = scores_and_gains(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bpa_ppl._runtime.arguments import require, require_one_of
-from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.adapting.settings import ResolvedSettings, Settings, resolve_settings
 from bpa_ppl.densities.weights_target import Model
@@ -15,8 +14,9 @@ from bpa_ppl.errors import DataError, wrong_type
 from bpa_ppl.features.matching import MatchedLists, match_lists
 from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.gains.gains import default_gain, no_references, resolve
+from bpa_ppl.gains.judged import Judged, find_judged, select_judged
 from bpa_ppl.gains.metric import GAINS
-from bpa_ppl.gains.oracles import JudgedRows, Oracles, find_judged, select_judged
+from bpa_ppl.gains.oracles import Oracles
 from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.lists.nbest import NBest
@@ -64,8 +64,8 @@ class Prepared:
 
     Attributes:
         matched: all lists with their features, the recipe of these, and where the weights start.
-        judged: the lists that are observed; none if the likelihood is `none`.
-        values: (candidates of `judged`,) of the column that is the gain; None for other gains.
+        judged: the lists that are observed, with their gains if these are a column; none if the
+            likelihood is `none`.
         answers: whether answers of judges are observed, who chose one of a few candidates.
         gain: how good a candidate is.
         likelihood: of what is observed, with the settings that were given.
@@ -82,13 +82,12 @@ class Prepared:
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
     >>> prepared = prepare(lists, sampler="map")
-    >>> prepared.sampler, prepared.model_name, len(prepared.judged)
+    >>> prepared.sampler, prepared.model_name, len(prepared.judged.lists)
     (PosteriorMode(), 'log_linear', 1)
     """
 
     matched: MatchedLists
-    judged: NBest
-    values: Float64 | None
+    judged: Judged
     answers: bool
     gain: Metric
     likelihood: Likelihood
@@ -156,18 +155,18 @@ def prepare(
     chosen = None if observes_nothing else chosen
     oracles = resolved.gain if isinstance(resolved.gain, Oracles) else None
     gain = choose_gain(lists, start, resolved.gain, observes_nothing=observes_nothing)
-    found = find_judged(lists, gain)
-    likelihood = chosen or _default_likelihood(gain, lists, sampler, of_two=found.of_two)
+    judged = find_judged(lists, gain)
+    likelihood = chosen or _default_likelihood(gain, lists, sampler, of_two=judged.of_two)
     if not (observes_nothing or oracles):
         _require_references(lists, gain, likelihood)  # before features are computed
-    answers = likelihood.observes_answers(of_two=found.of_two)
+    answers = likelihood.observes_answers(of_two=judged.of_two)
     matched = _match(lists, start, gain, resolved, of_judges=answers)
     prior = _choose_prior(resolved.prior, matched, sampler)
     model = _choose_model(resolved.model, prior, matched.match, lists)
-    judged, values = _select_judged(
-        matched.lists, gain, found, likelihood, oracles, observes_nothing=observes_nothing
+    judged = _select_judged(
+        matched.lists, gain, judged, likelihood, oracles, observes_nothing=observes_nothing
     )
-    if len(judged) and not judged.spread[matched.match.free].any():
+    if len(judged.lists) and not judged.lists.spread[matched.match.free].any():
         raise DataError(
             "no feature differs between the candidates of any judged list, so that nothing can be "
             "learned from their choice: add features that do (add, features, categorical)",
@@ -178,7 +177,6 @@ def prepare(
     return Prepared(
         matched=matched,
         judged=judged,
-        values=values,
         answers=answers,
         gain=gain,
         likelihood=likelihood,
@@ -246,7 +244,7 @@ def choose_likelihood(gain: Metric, lists: NBest, *, of_two: bool) -> Likelihood
     Args:
         gain: a metric or a column.
         lists: the adaptation sentences.
-        of_two: whether the gain says which of two candidates was chosen, see `JudgedRows`.
+        of_two: whether the gain says which of two candidates was chosen, see `Judged`.
     """
     if "references" in gain.needs and lists.references is None and len(lists):
         return Preference() if has_preferences(lists) else Oracle()
@@ -335,28 +333,28 @@ def _choose_model(
 def _select_judged(
     lists: NBest,
     gain: Metric,
-    found: JudgedRows,
+    judged: Judged,
     likelihood: Likelihood,
     oracles: Oracles | None,
     *,
     observes_nothing: bool,
-) -> tuple[NBest, Float64 | None]:
-    """Return the lists that are observed, and their column; log how many are left out."""
+) -> Judged:
+    """Return the lists that are observed; log how many are left out."""
     if observes_nothing:
         log_info(_EQUALS_PRIOR)
-        return lists[:0], None
-    judged, values = lists, None
+        return Judged.by_gains(lists[:0])
     if likelihood.observes != "preferences" and oracles is None and len(lists):
         if has_preferences(lists):
             log_info(_UNUSED)
-        judged, rows = select_judged(lists, gain, found)
-        values = None if found.values is None else found.values[rows]
-        if skipped := len(lists) - len(judged):
+        judged = select_judged(lists, gain, judged)
+        if skipped := len(lists) - len(judged.lists):
             reason = "fewer than two candidates are judged" if gain.columns else "no reference"
             log_info(f"{format_count(skipped, 'list')} left out: {reason}")
-    if not len(judged):
+    else:
+        judged = Judged.by_gains(lists)
+    if not len(judged.lists):
         warn_user(f"{_EQUALS_PRIOR}; give lists with judgements, references or preferences")
-    return judged, values
+    return judged
 
 
 def _choose_tie_breaking(likelihood: Likelihood, matched: MatchedLists, *, answers: bool) -> str:

@@ -44,7 +44,7 @@ def warn_about(prepared: Prepared) -> None:
     if match.origin == CANONICAL and (note := describe_totals(lists, match.values)):
         warn_user(note)
     if prepared.oracles is None and prepared.likelihood.observes != "preferences":
-        warn_of_misplaced(prepared.judged, prepared.gain)
+        warn_of_misplaced(prepared.judged.lists, prepared.gain)
         if note := describe_repeated(lists, prepared.gain):
             warn_user(f"{locate(lists.origin)}{note}")
     for note in find_outliers(lists, (*lists.feature_names, *prepared.gain.columns)):

@@ -11,7 +11,7 @@ from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.gains.oracles import select_judged
+from bpa_ppl.gains.judged import select_judged
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws, as_weight_draws, to_arviz
 from bpa_ppl.posterior.probabilities import normalise
@@ -36,7 +36,7 @@ def _check_lists(draws: WeightDraws, lists: NBest) -> tuple[NBest, Int64]:
     recipe = Recipe.of(draws)
     prepared = recipe.for_training(lists).lists
     if recipe.gain is not None:
-        prepared = select_judged(prepared, recipe.gain)[0]
+        prepared = select_judged(prepared, recipe.gain).lists
     if "oracle" not in draws.draws.observed:
         message = "no record of oracles in the posterior: adapt again"
         raise DataError(message, code="no-data")

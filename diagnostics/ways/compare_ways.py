@@ -27,7 +27,6 @@ from bpa_ppl._runtime.messages import (
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.diagnostics.ways.judged import (
     ACCURACY,
-    Judged,
     choose_compared_gain,
     explain_missing_gains,
     name_gain,
@@ -58,8 +57,9 @@ from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import default_gain, resolve
 from bpa_ppl.gains.gains import gains as gains_in
+from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.metric import Metric
-from bpa_ppl.gains.preferences import Choice, has_preferences
+from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest, demote_to_extras, to_choice
 from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.record import Record
@@ -360,11 +360,7 @@ def compare_baselines(
 
 
 def compare_adapted(
-    draws: WeightDraws,
-    lists: NBest,
-    gain: Metric | None,
-    gains: Float64 | None,
-    answers: Sequence[Choice] | None = None,
+    draws: WeightDraws, judged: Judged, gain: Metric | None
 ) -> BaselineComparison | None:
     """Return the comparison of adapted weights that a posterior records.
 
@@ -374,15 +370,13 @@ def compare_adapted(
 
     Args:
         draws: from `adapt`.
-        lists: the adaptation sentences, prepared, with their preferences.
+        judged: the adaptation sentences, prepared.
         gain: a metric or a column; None for preferences.
-        gains: (candidates,) if they are available.
-        answers: of preferences, if they have been read.
     """
-    given = isinstance(gain, Column) or (gains is not None and draws.lacks_canonical)
+    given = isinstance(gain, Column) or (judged.gains is not None and draws.lacks_canonical)
     if not (given or uses_preferences(draws)):
         return None
-    judged = read_judgements(lists, gain, gains, answers)
+    judged = judged if gain is None else judged.scored(gain)
     return None if len(judged.lists) < 2 else _compare(judged, gain, draws)
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.check.check import check_and_record
@@ -24,7 +23,6 @@ from bpa_ppl.diagnostics.ways.explanations import (
 )
 from bpa_ppl.diagnostics.ways.judged import (
     ACCURACY,
-    Judged,
     choose_compared_gain,
     explain_missing_gains,
 )
@@ -48,6 +46,7 @@ from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import gains as gains_in
+from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import warn_of_misplaced
 from bpa_ppl.gains.preferences import choice_sets, has_preferences
@@ -213,7 +212,13 @@ def evaluate_improvement(
     choices, comparison = _find_changes(lists, reranker, gain)
     changes, scored, reason = list[ScoreChange](), np.arange(len(lists)), ""
     if gain is not None:
-        scored = _find_judged(choices, gain)
+        if isinstance(gain, Column):
+            gains, first = gains_in(lists, gain), lists.offsets[:-1]
+            both = gains[first + choices.before] + gains[first + choices.after]
+            scored = np.flatnonzero(np.isfinite(both))
+            if not scored.size:
+                message = f"no {gain.column} of a chosen candidate: judge them"
+                raise DataError(message, lists.origin, code="no-data")
         metrics = [*choose_metrics(gain), *([LengthRatio()] if "references" in gain.needs else [])]
         judged, before, after = lists[scored], choices.before[scored], choices.after[scored]
         changes = [*bootstrap_changes(judged, before, after, metrics, seed=seed)]
@@ -228,24 +233,6 @@ def evaluate_improvement(
     changed = int(find_changed(lists, choices.before, choices.after)[scored].sum())
     numbers = len(scored), changed
     return Improvement(choices, tuple(changes), gain, comparison, *numbers, drift=reranker.drift)
-
-
-def _find_judged(choices: ChoiceChanges, gain: Metric) -> Int64:
-    """Return the positions of the lists where both choices have a gain.
-
-    Raises:
-        DataError: if there are none.
-    """
-    lists = choices.lists
-    if not isinstance(gain, Column):
-        return np.arange(len(lists))
-    gains = gains_in(lists, gain)
-    chosen = [gains[lists.offsets[:-1] + choice] for choice in (choices.before, choices.after)]
-    judged = np.flatnonzero(np.isfinite(chosen).all(axis=0))
-    if not judged.size:
-        message = f"no {gain.column} of a chosen candidate: judge them"
-        raise DataError(message, lists.origin, code="no-data")
-    return judged
 
 
 def _compare_accuracy(comparison: BaselineComparison, baseline: str) -> list[ScoreChange]:

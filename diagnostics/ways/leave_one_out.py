@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.diagnostics.ways.judged import Judged
 from bpa_ppl.errors import DataError, list_names
+from bpa_ppl.gains.judged import Judged
 from bpa_ppl.lists.nbest import NBest, score_differences, subtract_first
 from bpa_ppl.posterior.draws import importance_weights
 from bpa_ppl.posterior.statistics import loo_log_weights

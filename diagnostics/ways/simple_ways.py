@@ -14,10 +14,10 @@ from msgspec import Struct, structs
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import MINUS, choose_decimals, format_fixed, has_width
-from bpa_ppl.diagnostics.ways.judged import Judged, Pairs
 from bpa_ppl.diagnostics.ways.paired import decide, format_difference
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe
+from bpa_ppl.gains.judged import Judged, Pairs
 from bpa_ppl.lists.nbest import (
     NBest,
     centre,

@@ -76,7 +76,7 @@ class Likelihood(Component, frozen=True):
         """Return whether it observes the answers of judges, who chose one of a few candidates.
 
         Args:
-            of_two: whether the gain says which of two candidates was chosen, see `JudgedRows`.
+            of_two: whether the gain says which of two candidates was chosen, see `Judged`.
         """
         return self.observes == "preferences"
 

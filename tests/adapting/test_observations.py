@@ -46,7 +46,7 @@ from bpa_ppl.extending import (
     prepare,
 )
 from bpa_ppl.gains.column import Column
-from bpa_ppl.gains.oracles import find_judged
+from bpa_ppl.gains.judged import find_judged
 from bpa_ppl.gains.ter import TER
 from bpa_ppl.models.likelihoods.likelihood import Observations
 from bpa_ppl.models.likelihoods.oracle import Oracle

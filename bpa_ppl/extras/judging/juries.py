@@ -30,12 +30,13 @@ from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.diagnostics.ways.judged import ACCURACY, Judged, read_judgements
+from bpa_ppl.diagnostics.ways.judged import ACCURACY
 from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
 from bpa_ppl.diagnostics.ways.paired import estimate_error
 from bpa_ppl.diagnostics.ways.reliability import Promise, Reliability
 from bpa_ppl.diagnostics.ways.simple_ways import values_of
 from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.gains.judged import Judged
 from bpa_ppl.lists.labels import find_positions, matches
 from bpa_ppl.lists.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.models.log_linear import log_linear
@@ -412,11 +413,11 @@ class _Refits:
     def judged(self) -> Judged:
         """The judgements of the lists; gains are shares of the headroom."""
         adaptation = require_adaptation(self.target)
-        observed = adaptation.observed
-        lists = adaptation.prepared.lists if observed.gain is None else observed.lists
-        judged = read_judgements(lists, observed.gain, observed.gains)
-        if judged.gains is None:
+        gain, judged = adaptation.observed.gain, adaptation.judged
+        if gain is None:
             return judged
+        judged = judged.scored(gain)
+        assert judged.gains is not None
         above = judged.gains - np.repeat(judged.random, judged.lists.sizes)
         return Judged.by_gains(judged.lists, above / (judged.best - judged.random).mean())
 

@@ -42,6 +42,7 @@ from bpa_ppl.formats.journal import (
     with_judgements,
 )
 from bpa_ppl.gains.gains import default_gain
+from bpa_ppl.gains.judged import Judged
 from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.lists.nbest import NBest, content_hash, subtract_first
 from bpa_ppl.models.likelihoods.preference import Preference
@@ -469,7 +470,7 @@ def _prepare(
     match = prepared.match
     if unknown := [name for name in named if name not in match.names]:
         warn_user(f"{list_names(unknown)} left out, because the lists do not have it")
-    nothing = replace(prepared, judged=prepared.lists[:0])  # no question has been asked
+    nothing = replace(prepared, judged=Judged.by_gains(prepared.lists[:0]))  # no question yet
     chosen = choose_prior(observe(nothing), nothing)
     log_scale(chosen.record, match)
     recipe = replace(prepared.matched.recipe, free=match.free_names, fixed=match.fixed_names)

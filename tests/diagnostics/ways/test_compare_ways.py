@@ -27,12 +27,13 @@ from bpa_ppl.diagnostics.ways.compare_ways import (
     NewChoices,
     read_comparison,
 )
-from bpa_ppl.diagnostics.ways.judged import Judged
 from bpa_ppl.diagnostics.ways.paired import (
     estimate_interval,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way, find_system_column
 from bpa_ppl.extending import StartingWeights
+from bpa_ppl.gains.judged import Judged
+from bpa_ppl.posterior.weight_draws import name_weights
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from bpa_ppl.diagnostics.ways.compare_ways import (
     read_comparison,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
+from bpa_ppl.gains.judged import Judged
 
 #: Loops over lists, and draws.
 Case = Callable[[], tuple[Any, bpa.Draws]]
@@ -173,4 +174,4 @@ def test_too_few_lists_and_those_of_other_sentences_are_refused(case: Case) -> N
 
 def test_one_list_is_not_compared_by_adapt() -> None:
     pool = gained.lists(1)[:1]
-    assert compare_adapted(gained.posterior(pool), pool, gained.MQM, None) is None
+    assert compare_adapted(gained.posterior(pool), Judged.by_gains(pool), gained.MQM) is None
