@@ -1,25 +1,20 @@
-"""Choices before and after adapting: what each feature contributed, and shares of the systems."""
+"""Two choices from each list: what each feature contributed, and shares of the systems."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import MINUS, format_signed
-from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
+from bpa_ppl._runtime.arrays import Int64
+from bpa_ppl._runtime.messages import format_signed
+from bpa_ppl.diagnostics.pages.page import Block, Table
 from bpa_ppl.diagnostics.ways.paired import INTERVAL, PROBABILITY, find_changed
 from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.gains.column import Column
-from bpa_ppl.gains.gains import count_statistics, select_choices
-from bpa_ppl.gains.metric import Metric
-from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import NBest, to_choice
 from bpa_ppl.posterior.adapter import as_weight_draws
 from bpa_ppl.posterior.draws import quantiles
@@ -30,14 +25,8 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 _TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
-_MAX_CHANGES = 10  # shown side by side
 _MAX_TERMS = 6  # features in the table of one sentence
 _AT_ONCE = 256  # sentences whose differences are computed for all draws at once
-_TERMS = (
-    "The tables show what each feature contributed to the score of the candidate after, minus that "
-    "of the candidate before: its weight (posterior mean) times the difference of its values, in "
-    "standard deviations of the feature within the lists. Intervals are equal-tailed."
-)
 
 
 class FeatureTerm(NamedTuple):
@@ -302,144 +291,3 @@ def system_shares(
         shares.append((weighted / len(lists)).tolist())
     rows = map(SystemShare, systems.tolist(), *shares)
     return sorted(rows, key=lambda row: (-row.after, -row.before, row.system))
-
-
-@dataclass(frozen=True, eq=False)
-class ChoiceChanges:
-    """The choices from lists before and after adapting (S sentences).
-
-    Attributes:
-        lists: the lists.
-        before: (S,) positions that the baseline chooses.
-        after: (S,) positions of the predictive decisions.
-        baseline: how the choices before were made.
-        explanations: why, for each sentence whose text changed.
-        systems: how often candidates of each system were chosen; empty if the lists do not name
-            systems.
-        system_column: the extra of the lists that names the systems; empty if there is none.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists, same = from_lists([["a", "b"]], [[[0.0]] * 2], ["lm"]), np.array([0])
-    >>> changes = ChoiceChanges(lists, same, same, "canonical weights", [], [], "")
-    >>> describe_changes(changes), describe_systems(changes)
-    ([], [])
-    """
-
-    lists: NBest
-    before: Int64
-    after: Int64
-    baseline: str
-    explanations: list[ChoiceExplanation]
-    systems: list[SystemShare]
-    system_column: str
-
-
-def describe_changes(changes: ChoiceChanges, gain: Metric | None = None) -> list[Section]:
-    """Return the largest changes side by side, with what each feature contributed.
-
-    Args:
-        changes: of the choices.
-        gain: by which changes are large; None takes the difference of the scores.
-
-    Returns:
-        one section; nothing if no choice changed.
-    """
-    explained, lists = changes.explanations, changes.lists
-    if not explained:
-        return []
-    against = f"compared with the {changes.baseline}"
-    words = f"{len(explained)} of {len(lists)} choices changed {against}."
-    size = np.abs([e.difference for e in explained])
-    values = np.full((2, len(lists)), np.nan)
-    gained = values[0]
-    if gain is not None:
-        scored = [_score_sentences(lists, c, gain) for c in (changes.before, changes.after)]
-        gains, values = (np.stack(numbers) for numbers in zip(*scored, strict=True))
-        gained = gains[1] - gains[0]
-        size = np.abs(gained[[e.sentence for e in explained]])
-        signs = np.sign(gained[[e.sentence for e in explained]])
-        better, worse, neither = (int(np.sum(signs == sign)) for sign in (1, -1, 0))
-        unjudged = len(explained) - better - worse - neither
-        words = (
-            f"Of {len(explained)} choices that changed, {better} got better by {gain.title}, "
-            f"{worse} worse and {neither} neither"
-            f"{f'; {unjudged} are not judged' if unjudged else ''}."
-        )
-    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[:_MAX_CHANGES].tolist()
-    largest = f"The {len(order)} largest changes" if len(order) < len(explained) else "All changes"
-    words += (
-        f" {largest}{'' if gain else ' of the score'}, the largest first; deleted words are "
-        "struck out, inserted words are underlined."
-    )
-    blocks: list[Block] = [words, _TERMS]
-    systems = lists.extras[changes.system_column] if changes.system_column else None
-    for explanation in (explained[k] for k in order):
-        s, texts = explanation.sentence, lists.texts(explanation.sentence)
-        title, context, titles = f"list {lists.ids[s]}", [], ["before", "after"]
-        positions = explanation.other, explanation.chosen
-        if systems is not None:
-            named = (systems[lists.offsets[s] + position] or "no system" for position in positions)
-            titles = [f"{of}: {name}" for of, name in zip(titles, named, strict=True)]
-        if gain is not None:
-            scores = zip(titles, values[:, s].tolist(), strict=True)
-            titles = [f"{of}, {_describe_score(value, gain)}" for of, value in scores]
-            if np.isfinite(gained[s]):
-                title = f"{_describe_gain(gained[s], gain.title)} ({title})"
-        context += [("source", lists.sources[s])] if lists.sources else []
-        context += [("reference", text) for text in (lists.references or {s: ()})[s]]
-        chosen = [texts[position] for position in positions]
-        below = render_explanations(explanation)
-        blocks.append(side_by_side(title, context, titles, chosen, below))
-    return [Section("Which choices changed", blocks)]
-
-
-def _score_sentences(lists: NBest, choice: Int64, gain: Metric) -> tuple[Float64, Float64]:
-    """Return the gain and the score of one candidate of each list; NaN where it has no value."""
-    if isinstance(gain, Column):
-        values = read_column(lists, gain.column)[lists.offsets[:-1] + choice]
-        return gain.signed(values), values
-    counts = count_statistics(select_choices(lists, choice), gain)
-    return gain.gain(counts), gain.value(counts)
-
-
-def _describe_score(value: float, gain: Metric) -> str:
-    """Return the score of a sentence; judgements are often integers."""
-    if not math.isfinite(value):
-        return f"{gain.title} unknown"
-    form = ".4g" if isinstance(gain, Column) else f".{gain.decimals}f"
-    return f"{gain.title} {value + 0.0:{form}}".translate(MINUS)  # zero has no sign
-
-
-def describe_systems(changes: ChoiceChanges) -> list[Section]:
-    """Return the shares of the systems in the choices before and after.
-
-    Returns:
-        one section; nothing if the lists do not name systems.
-    """
-    if not changes.systems:
-        return []
-    column = changes.system_column
-    caption = (
-        f"Shares of the choices by {column}. Before: {changes.baseline}; after: the predictive "
-        "decision. A text that several produced counts for each of them in equal parts."
-    )
-    rows = [
-        [name or "none", f"{before:.1%}", f"{after:.1%}", format_signed(100 * (after - before), 1)]
-        for name, before, after in changes.systems
-    ]
-    table = Table([column, "before", "after", "change"], rows, caption)
-    return [Section(f"Choices by {column}", [table])]
-
-
-def _describe_gain(gain: float, name: str) -> str:
-    """Describe the change of a sentence; the gain of TER is in edits.
-
-    >>> _describe_gain(-1.0, "TER"), _describe_gain(0.25, "comet"), _describe_gain(0.0, "mqm")
-    ('1 edit more', 'comet better by 0.25', 'mqm unchanged')
-    """
-    if name == "TER":
-        edits = f"{abs(gain):g} edit{'' if abs(gain) == 1 else 's'}"
-        return f"{edits} {'fewer' if gain > 0 else 'more'}" if gain else "as many edits"
-    if not gain:
-        return f"{name} unchanged"
-    return f"{name} {'better' if gain > 0 else 'worse'} by {abs(gain):.4g}"

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl._runtime.messages import format_count
+from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.messages import MINUS, format_count, format_signed
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.check.check import check_and_record
-from bpa_ppl.diagnostics.pages.page import Block, Headline, Section, Table
+from bpa_ppl.diagnostics.pages.page import Block, Headline, Section, Table, side_by_side
 from bpa_ppl.diagnostics.pages.report import picture_ways, posterior_page
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices, read_comparison
 from bpa_ppl.diagnostics.ways.explanations import (
-    ChoiceChanges,
-    describe_changes,
-    describe_systems,
+    ChoiceExplanation,
+    SystemShare,
     explain_rows,
+    render_explanations,
     system_shares,
 )
 from bpa_ppl.diagnostics.ways.judged import (
@@ -45,11 +47,13 @@ from bpa_ppl.diagnostics.ways.simple_ways import (
 from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.column import Column
+from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.gains import gains as gains_in
 from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import warn_of_misplaced
 from bpa_ppl.gains.preferences import choice_sets, has_preferences
+from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws, as_weight_draws
 from bpa_ppl.posterior.opening import open_to_show
@@ -66,6 +70,12 @@ _ANSWERS = {
     "both": "Better by one metric, worse by another,",
     "unknown": "It is not clear whether it helped",
 }
+_MAX_CHANGES = 10  # shown side by side
+_TERMS = (
+    "The tables show what each feature contributed to the score of the candidate after, minus that "
+    "of the candidate before: its weight (posterior mean) times the difference of its values, in "
+    "standard deviations of the feature within the lists. Intervals are equal-tailed."
+)
 _FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."
 _SAME_LISTS = "These are the lists that the weights were adapted to: evaluate on new ones."
 
@@ -75,7 +85,15 @@ class Improvement:
     """The change of the choices from new lists by adapting.
 
     Attributes:
-        choices: all of them, before and after, with explanations and the shares of the systems.
+        lists: the lists (S sentences).
+        before: (S,) positions that the baseline chooses.
+        after: (S,) positions of the predictive decisions.
+        baseline: how the choices before were made: by the canonical weights, if there are any;
+            otherwise by the best simple way, selected on the adaptation sentences.
+        explanations: why, for each sentence whose text changed.
+        systems: how often candidates of each system were chosen; empty if the lists do not name
+            systems.
+        system_column: the extra of the lists that names the systems; empty if there is none.
         changes: of each metric, the gain first; the length last; or of the accuracy on
             preferences. Nothing if the lists have nothing to score by.
         gain: of the posterior; if the lists lack its column, the default gain of `adapt`;
@@ -94,11 +112,17 @@ class Improvement:
     >>> worse = np.full((1, 1, 1), -1.0)
     >>> posterior = name_weights(worse, ("LM0",), kind="point", constants=constants)
     >>> result = evaluate_improvement(lists, posterior)
-    >>> result.choices.after.tolist(), result.verdict, result.baseline
+    >>> result.after.tolist(), result.verdict, result.baseline
     ([1], 'unknown', 'canonical weights')
     """
 
-    choices: ChoiceChanges
+    lists: NBest
+    before: Int64
+    after: Int64
+    baseline: str
+    explanations: list[ChoiceExplanation]
+    systems: list[SystemShare]
+    system_column: str
     changes: tuple[ScoreChange, ...] = ()
     gain: Metric | None = None
     comparison: BaselineComparison | None = None
@@ -106,14 +130,6 @@ class Improvement:
     changed: int = 0
     unknown: str = ""
     drift: tuple[str, ...] = ()
-
-    @property
-    def baseline(self) -> str:
-        """The name of the baseline: the canonical weights, if there are any.
-
-        Otherwise it is the best simple baseline, selected on the adaptation sentences.
-        """
-        return self.choices.baseline
 
     @property
     def verdict(self) -> str:
@@ -139,7 +155,7 @@ class Improvement:
             scores = "; ".join(str(change) for change in self.changes if change.verdict)
             sentences = [f"{_ANSWERS[verdict]} {against}: {scores}."]
             sentences.append(f"{self.changed} of {self.sentences} choices changed.")
-            if left_out := len(self.choices.lists) - self.sentences:
+            if left_out := len(self.lists) - self.sentences:
                 lacking = "a gain" if self.gain is not None else "a preference"
                 sentences.append(
                     f"{format_count(left_out, 'sentence')} without {lacking} left out."
@@ -201,7 +217,7 @@ def evaluate_improvement(
     >>> print(evaluate_improvement(lists, after).changes[0])
     TER 33.33 → 0.00 (−33.33), better
     >>> result = evaluate_improvement(lists.without("references"), after)
-    >>> result.choices.explanations[0].deciding, result.verdict
+    >>> result.explanations[0].deciding, result.verdict
     (('qe',), 'unknown')
     """
     draws = with_defaults(as_weight_draws(posterior), defaults)
@@ -209,47 +225,40 @@ def evaluate_improvement(
     reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
     if gain is not None:
         warn_of_misplaced(lists, gain)
-    choices, comparison = _find_changes(lists, reranker, gain)
-    changes, scored, reason = list[ScoreChange](), np.arange(len(lists)), ""
+    result, changes = _find_changes(lists, reranker, gain), list[ScoreChange]()
+    comparison, scored, reason = result.comparison, np.arange(len(lists)), ""
     if gain is not None:
         if isinstance(gain, Column):
             gains, first = gains_in(lists, gain), lists.offsets[:-1]
-            both = gains[first + choices.before] + gains[first + choices.after]
+            both = gains[first + result.before] + gains[first + result.after]
             scored = np.flatnonzero(np.isfinite(both))
             if not scored.size:
                 message = f"no {gain.column} of a chosen candidate: judge them"
                 raise DataError(message, lists.origin, code="no-data")
         metrics = [*choose_metrics(gain), *([LengthRatio()] if "references" in gain.needs else [])]
-        judged, before, after = lists[scored], choices.before[scored], choices.after[scored]
+        judged, before, after = lists[scored], result.before[scored], result.after[scored]
         changes = [*bootstrap_changes(judged, before, after, metrics, seed=seed)]
     elif comparison is not None:
-        changes = _compare_accuracy(comparison, choices.baseline)
         scored = Judged.by_preferences(lists).sentences
-        reason = "" if changes else "the preferred candidate is the first of each list"
+        row, adapted = comparison.baseline, comparison.row(Way.ADAPTED)
+        if result.baseline == Way.CANONICAL:
+            row = comparison.row(Way.CANONICAL)
+        if row is None or adapted is None:
+            reason = "the preferred candidate is the first of each list"
+        else:
+            numbers = adapted.gain, row.difference, row.low, row.high
+            changes = [ScoreChange(ACCURACY, *numbers, ACCURACY, VERDICTS[row.verdict], 3)]
     else:
         reason = explain_missing_gains(lists, draws).message.removeprefix(locate(lists.origin))
     if reason:
-        return Improvement(choices, unknown=reason, drift=reranker.drift)
-    changed = int(find_changed(lists, choices.before, choices.after)[scored].sum())
-    numbers = len(scored), changed
-    return Improvement(choices, tuple(changes), gain, comparison, *numbers, drift=reranker.drift)
+        return replace(result, comparison=None, unknown=reason)
+    changed = int(find_changed(lists, result.before, result.after)[scored].sum())
+    result = replace(result, changes=tuple(changes), gain=gain)
+    return replace(result, sentences=len(scored), changed=changed)
 
 
-def _compare_accuracy(comparison: BaselineComparison, baseline: str) -> list[ScoreChange]:
-    """Return the change of the accuracy on preferences; nothing without a baseline."""
-    row, adapted = comparison.baseline, comparison.row(Way.ADAPTED)
-    if baseline == Way.CANONICAL:
-        row = comparison.row(Way.CANONICAL)
-    if row is None or adapted is None:
-        return []
-    numbers = adapted.gain, row.difference, row.low, row.high
-    return [ScoreChange(ACCURACY, *numbers, ACCURACY, VERDICTS[row.verdict], 3)]
-
-
-def _find_changes(
-    lists: NBest, reranker: Reranker, gain: Metric | None
-) -> tuple[ChoiceChanges, BaselineComparison | None]:
-    """Return the choices before and after, and their comparison with all baselines if needed."""
+def _find_changes(lists: NBest, reranker: Reranker, gain: Metric | None) -> Improvement:
+    """Return the choices before and after, with their comparison with all baselines if needed."""
     draws, chosen = reranker.draws, reranker(lists)
     before, after = chosen.canonical, chosen.choice
     baseline, recorded, comparison = str(Way.CANONICAL), read_comparison(draws.record), None
@@ -266,7 +275,8 @@ def _find_changes(
     column = find_system_column(lists, [source.column for source in find_indicators(draws)])
     why = explain_rows(chosen.lists, draws, after, before)
     shares = system_shares(lists, before, after, column=column)
-    return ChoiceChanges(lists, before, after, baseline, why, shares, column), comparison
+    of_choices = lists, before, after, baseline, why, shares, column
+    return Improvement(*of_choices, comparison=comparison, drift=reranker.drift)
 
 
 def describe_improvement(
@@ -306,6 +316,118 @@ def describe_improvement(
         blocks.append(f"{share[:1].upper()}{share[1:]}.")
     blocks += [f"Signatures: {signatures}."] if signatures else []
     return verdict, [Section("Did it help?", blocks)]
+
+
+def describe_changes(result: Improvement) -> list[Section]:
+    """Return the largest changes side by side, with what each feature contributed.
+
+    They are the largest by the gain, or by the difference of the scores if there is none.
+
+    Args:
+        result: from `evaluate_improvement`.
+
+    Returns:
+        one section; nothing if no choice changed.
+    """
+    explained, lists, gain = result.explanations, result.lists, result.gain
+    if not explained:
+        return []
+    against = f"compared with the {result.baseline}"
+    words = f"{len(explained)} of {len(lists)} choices changed {against}."
+    size = np.abs([e.difference for e in explained])
+    values = np.full((2, len(lists)), np.nan)
+    gained = values[0]
+    if gain is not None:
+        scored = [_score_sentences(lists, c, gain) for c in (result.before, result.after)]
+        gains, values = (np.stack(numbers) for numbers in zip(*scored, strict=True))
+        gained = gains[1] - gains[0]
+        size = np.abs(gained[[e.sentence for e in explained]])
+        signs = np.sign(gained[[e.sentence for e in explained]])
+        better, worse, neither = (int(np.sum(signs == sign)) for sign in (1, -1, 0))
+        unjudged = len(explained) - better - worse - neither
+        words = (
+            f"Of {len(explained)} choices that changed, {better} got better by {gain.title}, "
+            f"{worse} worse and {neither} neither"
+            f"{f'; {unjudged} are not judged' if unjudged else ''}."
+        )
+    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[:_MAX_CHANGES].tolist()
+    largest = f"The {len(order)} largest changes" if len(order) < len(explained) else "All changes"
+    words += (
+        f" {largest}{'' if gain else ' of the score'}, the largest first; deleted words are "
+        "struck out, inserted words are underlined."
+    )
+    blocks: list[Block] = [words, _TERMS]
+    systems = lists.extras[result.system_column] if result.system_column else None
+    for explanation in (explained[k] for k in order):
+        s, texts = explanation.sentence, lists.texts(explanation.sentence)
+        title, context, titles = f"list {lists.ids[s]}", [], ["before", "after"]
+        positions = explanation.other, explanation.chosen
+        if systems is not None:
+            named = (systems[lists.offsets[s] + position] or "no system" for position in positions)
+            titles = [f"{of}: {name}" for of, name in zip(titles, named, strict=True)]
+        if gain is not None:
+            scores = zip(titles, values[:, s].tolist(), strict=True)
+            titles = [f"{of}, {_describe_score(value, gain)}" for of, value in scores]
+            if np.isfinite(gained[s]):
+                title = f"{_describe_gain(gained[s], gain.title)} ({title})"
+        context += [("source", lists.sources[s])] if lists.sources else []
+        context += [("reference", text) for text in (lists.references or {s: ()})[s]]
+        chosen = [texts[position] for position in positions]
+        below = render_explanations(explanation)
+        blocks.append(side_by_side(title, context, titles, chosen, below))
+    return [Section("Which choices changed", blocks)]
+
+
+def _score_sentences(lists: NBest, choice: Int64, gain: Metric) -> tuple[Float64, Float64]:
+    """Return the gain and the score of one candidate of each list; NaN where it has no value."""
+    if isinstance(gain, Column):
+        values = read_column(lists, gain.column)[lists.offsets[:-1] + choice]
+        return gain.signed(values), values
+    counts = count_statistics(select_choices(lists, choice), gain)
+    return gain.gain(counts), gain.value(counts)
+
+
+def _describe_score(value: float, gain: Metric) -> str:
+    """Return the score of a sentence; judgements are often integers."""
+    if not math.isfinite(value):
+        return f"{gain.title} unknown"
+    form = ".4g" if isinstance(gain, Column) else f".{gain.decimals}f"
+    return f"{gain.title} {value + 0.0:{form}}".translate(MINUS)  # zero has no sign
+
+
+def describe_systems(result: Improvement) -> list[Section]:
+    """Return the shares of the systems in the choices before and after.
+
+    Returns:
+        one section; nothing if the lists do not name systems.
+    """
+    if not result.systems:
+        return []
+    column = result.system_column
+    caption = (
+        f"Shares of the choices by {column}. Before: {result.baseline}; after: the predictive "
+        "decision. A text that several produced counts for each of them in equal parts."
+    )
+    rows = [
+        [name or "none", f"{before:.1%}", f"{after:.1%}", format_signed(100 * (after - before), 1)]
+        for name, before, after in result.systems
+    ]
+    table = Table([column, "before", "after", "change"], rows, caption)
+    return [Section(f"Choices by {column}", [table])]
+
+
+def _describe_gain(gain: float, name: str) -> str:
+    """Describe the change of a sentence; the gain of TER is in edits.
+
+    >>> _describe_gain(-1.0, "TER"), _describe_gain(0.25, "comet"), _describe_gain(0.0, "mqm")
+    ('1 edit more', 'comet better by 0.25', 'mqm unchanged')
+    """
+    if name == "TER":
+        edits = f"{abs(gain):g} edit{'' if abs(gain) == 1 else 's'}"
+        return f"{edits} {'fewer' if gain > 0 else 'more'}" if gain else "as many edits"
+    if not gain:
+        return f"{name} unchanged"
+    return f"{name} {'better' if gain > 0 else 'worse'} by {abs(gain):.4g}"
 
 
 def report_page(
@@ -357,8 +479,7 @@ def report_page(
         caveats += [_SAME_LISTS] if _are_same_lists(weights, lists) else []
         result = evaluate_improvement(lists, weights, moved_files=moved_files)
         verdict, sections = describe_improvement(result, caveats)
-        sections += describe_systems(result.choices)
-        answer = verdict, [*sections, *describe_changes(result.choices, result.gain)]
+        answer = verdict, [*sections, *describe_systems(result), *describe_changes(result)]
     return posterior_page(draws, title=title, top=top, answer=answer)
 
 

@@ -33,7 +33,6 @@ from bpa_ppl.diagnostics.ways.paired import (
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way, find_system_column
 from bpa_ppl.extending import StartingWeights
 from bpa_ppl.gains.judged import Judged
-from bpa_ppl.posterior.weight_draws import name_weights
 
 
 @pytest.mark.parametrize(

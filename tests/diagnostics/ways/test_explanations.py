@@ -13,13 +13,16 @@ from support.records import GainColumn, RecipeRecord, Record, name_weights, with
 from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, from_lists, rerank
 from bpa_ppl.diagnostics.pages.page import Headline, page
 from bpa_ppl.diagnostics.ways.explanations import (
-    describe_changes,
-    describe_systems,
     explain_choices,
     render_explanations,
     system_shares,
 )
-from bpa_ppl.diagnostics.ways.improvement import evaluate_improvement, report_page
+from bpa_ppl.diagnostics.ways.improvement import (
+    describe_changes,
+    describe_systems,
+    evaluate_improvement,
+    report_page,
+)
 
 NAMES = ("lm", "tm", "constant", "fixed")
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -176,12 +179,11 @@ def test_page_of_judged_lists() -> None:
     assert html.count("mqm better by 1.5") == 8
     assert html.count("before: X, mqm −4<") == 8
     improvement = evaluate_improvement(lists, adapted())
-    choices = improvement.choices
-    assert choices.explanations[3].deciding == ("qe",)
-    shares = Outline(page("", Headline(""), describe_systems(choices)))
+    assert improvement.explanations[3].deciding == ("qe",)
+    shares = Outline(page("", Headline(""), describe_systems(improvement)))
     assert shares.column(0, "after") == {HOSTILE: "100.0%", "X": "0.0%", "Z": "0.0%"}
     assert shares.column(0, "change") == {HOSTILE: "+100.0", "X": "−100.0", "Z": "+0.0"}
-    terms = Outline(page("", Headline(""), describe_changes(choices, improvement.gain)))
+    terms = Outline(page("", Headline(""), describe_changes(improvement)))
     contributions = terms.column(0, "contribution")
     assert list(contributions) == ["qe", "lm", "together"]
     assert float(contributions["qe"]) == pytest.approx(1.0, abs=0.01)
@@ -206,8 +208,8 @@ def test_choices_that_are_partly_judged() -> None:
     mqm[:3, 1] = np.nan
     lists = judged().with_extras(mqm=mqm.ravel())
     improvement = evaluate_improvement(lists, adapted())
-    assert (improvement.sentences, len(improvement.choices.explanations)) == (5, 8)
-    html = page("", Headline(""), describe_changes(improvement.choices, improvement.gain))
+    assert (improvement.sentences, len(improvement.explanations)) == (5, 8)
+    html = page("", Headline(""), describe_changes(improvement))
     assert "5 got better by mqm, 0 worse and 0 neither; 3 are not judged." in html
     assert html.count("after, mqm unknown") == 3
     assert html.index("better by") < html.index("mqm unknown")
@@ -216,7 +218,7 @@ def test_choices_that_are_partly_judged() -> None:
 def test_choices_are_those_of_rerank() -> None:
     lists, draws = judged(), adapted()
     result = rerank(lists, draws)
-    changes = evaluate_improvement(lists, draws).choices
+    changes = evaluate_improvement(lists, draws)
     np.testing.assert_array_equal(changes.after, result.choice)
     np.testing.assert_array_equal(changes.before, result.canonical)
     bare = with_parts(draws, constants={})

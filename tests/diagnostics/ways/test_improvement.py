@@ -28,9 +28,9 @@ from bpa_ppl.adapting.adapt import adapt_draws
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.pages.page import Headline, page
 from bpa_ppl.diagnostics.samplers.comparison import compare_downstream
-from bpa_ppl.diagnostics.ways.explanations import describe_changes
 from bpa_ppl.diagnostics.ways.improvement import (
     Improvement,
+    describe_changes,
     describe_improvement,
     evaluate_improvement,
     report_page,
@@ -76,7 +76,7 @@ def test_scores_are_corpus_scores(improvement: Improvement) -> None:
         scores = [corpus_score(texts, pool.references, metric).value for texts in (before, after)]
         assert change.score == pytest.approx(scores[1])
         assert change.difference == pytest.approx(scores[1] - scores[0])
-    choices = improvement.choices.after, improvement.choices.before
+    choices = improvement.after, improvement.before
     compared = compare_downstream(pool, *choices)
     assert [
         one.items() <= vars(c).items()
@@ -115,7 +115,7 @@ def test_canonical_weights_change_nothing() -> None:
     assert str(same) == "No: none of 40 choices changed compared with the canonical weights."
     verdict, _ = describe_improvement(same)
     assert verdict.passed is False
-    assert describe_changes(same.choices, same.gain) == []
+    assert describe_changes(same) == []
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_baseline_without_canonical_weights() -> None:
     posterior = adapt(pool, None, sampler="map")
     improvement = evaluate_improvement(pool, posterior)
     assert improvement.baseline == "best single feature (low LM0)"
-    assert improvement.choices.before.tolist() == [1] * 40
+    assert improvement.before.tolist() == [1] * 40
     assert (improvement.comparison is None, improvement.verdict) == (False, "no")
     assert "changed compared with the best single feature (low LM0). The" in str(improvement)
     _, _, table = describe_improvement(improvement)[1][0].blocks[:3]
@@ -132,7 +132,7 @@ def test_baseline_without_canonical_weights() -> None:
     assert gains["adapted weights"] == gains["best single feature (low LM0)"]
     known = adapt(pool, {"LM0": 2.0}, sampler="map")
     with_canonical = evaluate_improvement(pool, known)
-    assert with_canonical.choices.before.tolist() == [0] * 40
+    assert with_canonical.before.tolist() == [0] * 40
     assert with_canonical.baseline == "canonical weights"
     assert with_canonical.comparison is not None
     others = {"first candidate", "canonical weights", "mean of the standardised features"}
@@ -202,7 +202,7 @@ def test_choices_that_are_not_better_than_random_have_not_helped(improvement: Im
 def test_largest_changes_are_shown_and_escaped(improvement: Improvement) -> None:
     verdict, _ = describe_improvement(improvement, ["mind"])
     assert (verdict.passed, list(verdict.advice)) == (True, ["mind"])
-    (section,) = describe_changes(improvement.choices, improvement.gain)
+    (section,) = describe_changes(improvement)
     html = page("Choices", Headline("better"), [section])
     assert html.count("<article>") == 10
     assert "Of 40 choices that changed, 32 got better by TER, 8 worse and 0 neither." in html
@@ -240,7 +240,7 @@ def test_column_of_the_posterior_determines_the_verdict() -> None:
         assert str(unknown).startswith("It is unknown whether it helped: the lists have n")
     alone = pool.without("references", "sources")
     improvement = evaluate_improvement(alone, posterior)
-    (section,) = describe_changes(improvement.choices, improvement.gain)
+    (section,) = describe_changes(improvement)
     html = page("Choices", Headline("better"), [section])
     assert "comet better by 0.5 (list 0)" in html
     assert "before, comet 0.25<" in html
