@@ -248,7 +248,7 @@ def passes(options: argparse.Namespace) -> None:
                     passed[sampler] += report.passed
                     if seed:  # the first run compiles
                         times[sampler].append(seconds)
-                        bulk = next(f.value for f in report.findings if f.name == "bulk ESS")
+                        bulk = next(f.value for f in report.rows if f.name == "bulk ESS")
                         rates[sampler].append(bulk / seconds)
             for sampler, count in passed.items():
                 cells[sampler].append(f"{count / options.runs:.0%}")

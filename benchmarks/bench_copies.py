@@ -203,7 +203,7 @@ def tails(options: argparse.Namespace) -> None:
             refused = np.mean([bool(failed) for failed in failures])
             cells.append(f"{refused:.0%} ({np.mean(heavy):.0%})")
             reports = [check(Draws({"x": x[..., 0]}, sampled=("x",))) for x in chains]
-            named = [any(one.limit == REPORTED for one in of.findings) for of in reports]
+            named = [any(one.limit == REPORTED for one in of.rows) for of in reports]
             refused = np.mean([not of.passed for of in reports])
             of_variables.append(f"{refused:.0%} ({np.mean(named):.0%})")
         weight.row(name, *cells)

@@ -144,7 +144,7 @@ def test_model_of_the_guide_runs(lists: NBest) -> None:
     sampler = "rwm-isotropic:draws=200"
     posterior = bpa.adapt(lists, CANONICAL, model=scope["learned_scale"], sampler=sampler)
     assert "scale" in posterior["posterior"]
-    assert {finding.where for finding in bpa.check(posterior).findings} & {"scale", "LM0", "WP0"}
+    assert {finding.where for finding in bpa.check(posterior).rows} & {"scale", "LM0", "WP0"}
     assert "prior_variance" not in posterior["constant_data"]
 
 

@@ -249,8 +249,7 @@ def describe(
     if preferences:
         learned, problem = "preferences", _explain_refusal(lists)
     elif not needs_references:
-        judged = lists.select(with_reference) if "references" in metric.needs else lists
-        known, problem = _count_judged(judged, metric)
+        known, problem = _count_judged(lists, metric)
     elif gain is not None:
         learned, problem = "", f"the gain {metric.key} needs references"
     else:

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.adapting.draw import SamplerRun, run_sampler
@@ -39,7 +39,6 @@ from bpa_ppl.diagnostics.check.prior import compare_with_prior
 from bpa_ppl.diagnostics.ways.compare_ways import (
     BaselineComparison,
     compare_adapted,
-    log_comparison,
     to_record,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
@@ -125,7 +124,11 @@ def finish(
         found["feature_scales"] = feature_scales(lists, mean)
         if report:
             _warn_single_system(weights, adaptation.observed)
-        comparison = _compare(weights, adaptation, report)
+        comparison = compare_adapted(weights, adaptation.judged, adaptation.observed.gain)
+        # Draws that fail their check may have other weights.
+        if comparison is not None and report:
+            for sentence in comparison.sentences:
+                (warn_user if sentence == comparison.warning else log_info)(sentence)
         found["comparison"] = None if comparison is None else to_record(comparison)
     found["verdict"] = make_verdict(draws, report)
     return Finished(
@@ -306,19 +309,6 @@ def _warn_of_other_settings(first: ComponentRecord | None, second: ComponentReco
             f"the likelihood of the new lists ({second}) is not that of the posterior that is "
             f"the prior ({first}): give that one, with its settings"
         )
-
-
-def _compare(
-    draws: WeightDraws, adaptation: Adaptation, report: Report
-) -> BaselineComparison | None:
-    """Return the comparison of the choices with simple ways, and log it.
-
-    The comparison of draws that fail their check is not logged: their weights may be others.
-    """
-    comparison = compare_adapted(draws, adaptation.judged, adaptation.observed.gain)
-    if comparison is not None and report:
-        log_comparison(comparison)
-    return comparison
 
 
 def _warn_single_system(draws: WeightDraws, observed: Observed) -> None:

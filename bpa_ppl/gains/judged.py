@@ -109,13 +109,13 @@ class Judged:
         undecided = len(answers) - len(choices)
         return cls(compared, rows, sentences, pairs=pairs, left_out=undecided)
 
-    def scored(self, gain: Metric) -> Judged:
+    def scored(self, gain: Metric | None) -> Judged:
         """Return the candidates with a gain, which is computed if it is not known; or preferences.
 
         Args:
-            gain: a metric or a column.
+            gain: a metric or a column; None for preferences.
         """
-        if self.pairs is not None:
+        if gain is None:
             return self
         gains = gains_in(self.lists, gain) if self.gains is None else self.gains
         kept, rows = select_marked(self.lists, np.isfinite(gains))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Annotated, Any, Literal
@@ -306,7 +307,8 @@ class FeatureScale(Struct, frozen=True):
     slope: float = 0.0
 
 
-class Finding(Struct, frozen=True):
+@dataclass(frozen=True)
+class Finding:
     """One diagnostic compared with its threshold.
 
     Attributes:

@@ -120,7 +120,7 @@ class Auto(Sampler, frozen=True):
                 break
             figures = structs.replace(sampled.figures, **chosen)
             checked = self._check(target, replace(sampled, figures=figures))
-            findings = checked.findings
+            findings = checked.rows
             failed, shortage = [one.name for one in checked.failures], find_shortage(checked)
             hopeless = chosen["modes"] or {*failed} >= _NARROW
             if checked.passed or (hopeless and not sampled.figures.jumps):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ class Report(Outcome):
     Attributes:
         sampler: its name.
         shape: (chains, draws) kept.
-        findings: in the order of the table, in which those that explain others come first.
+        rows: the findings, of which those that explain others come first.
         burn_in: draws of each chain that were discarded; None if unknown.
         left_out: a sentence on each kind of variables that are not checked, and on improper priors.
 
@@ -67,18 +67,18 @@ class Report(Outcome):
 
     sampler: str
     shape: tuple[int, int]
-    findings: tuple[Finding, ...]
+    rows: tuple[Finding, ...]
     burn_in: int | None = None
     left_out: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        return all(finding.passed for finding in self.findings)
+        return all(finding.passed for finding in self.rows)
 
     @property
     def failures(self) -> tuple[Finding, ...]:
         """The findings that are not within their limits."""
-        return tuple(finding for finding in self.findings if not finding.passed)
+        return tuple(finding for finding in self.rows if not finding.passed)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain data, for JSON."""
@@ -88,15 +88,15 @@ class Report(Outcome):
             "draws": self.shape[1],
             "burn_in": self.burn_in,
             "passed": self.passed,
-            "findings": [structs.asdict(finding) for finding in self.findings],
+            "findings": [asdict(finding) for finding in self.rows],
             "left_out": list(self.left_out),
         }
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
         chains, draws = self.shape
         verdict = "converged" if self.passed else "NOT converged"
-        rows = [finding.cells for finding in self.findings]
-        table = Table(_HEADER, rows, passed=[finding.passed for finding in self.findings])
+        rows = [finding.cells for finding in self.rows]
+        table = Table(_HEADER, rows, passed=[finding.passed for finding in self.rows])
         discarded = "" if self.burn_in is None else f" after a burn-in of {self.burn_in}"
         size = f"{format_count(chains, 'chain')} × {draws} draws"
         title = f"{self.sampler}, {size}{discarded}: {verdict}"
@@ -105,9 +105,9 @@ class Report(Outcome):
             problem, _, remedy = finding.advice.rpartition(": ")
             problems.setdefault(remedy, []).append(problem)
         advice = [f"{'; '.join(filter(None, of))}: {remedy}" for remedy, of in problems.items()]
-        notes = [f.advice for f in self.findings if f.limit == REPORTED and f.advice]
+        notes = [f.advice for f in self.rows if f.limit == REPORTED and f.advice]
         lines = [line.removeprefix(": ") for line in advice]
-        if chains == 1 and any(finding.name == RHat.title for finding in self.findings):
+        if chains == 1 and any(finding.name == RHat.title for finding in self.rows):
             notes.append(
                 "one chain: R-hat compares its halves, and cannot show whether chains from other "
                 "starts agree: run at least two"
@@ -221,9 +221,7 @@ def _measure(
                 f"the posterior may be improper, as draws reach {max(reached.values()):.1g} under "
                 f"the improper prior of {list_names(runaway)}; use a proper prior"
             )
-            reported = tuple(
-                one if one.passed else structs.replace(one, advice=advice) for one in reported
-            )
+            reported = tuple(one if one.passed else replace(one, advice=advice) for one in reported)
         left_out.append(f"{list_names(improper)}: {_IMPROPER}")
     return Report(sampler, draws.shape, reported, burn_in, tuple(left_out))
 
@@ -245,7 +243,7 @@ def check_draws(draws: Draws, findings: Sequence[Finding] | None = None) -> Repo
 
 def make_verdict(draws: Draws, report: Report) -> Verdict:
     """Return the result of a check of draws as they record it, with a checksum of them."""
-    return Verdict(report.passed, _hash_inputs(draws, _list_diagnostics({})), report.findings)
+    return Verdict(report.passed, _hash_inputs(draws, _list_diagnostics({})), report.rows)
 
 
 def check_and_record(draws: Draws) -> tuple[Draws, Report]:

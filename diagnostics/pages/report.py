@@ -156,7 +156,7 @@ def _describe_verdict(report: Report, record: Record) -> Headline:
     source = f"{sampler}, {' × '.join(format_count(*size) for size in sizes)}"
     if report:
         return Headline(f"Converged: every diagnostic is within its limit ({source}).", True)
-    failed = f"{len(report.failures)} of {len(report.findings)} diagnostics fail"
+    failed = f"{len(report.failures)} of {len(report.rows)} diagnostics fail"
     advice = [finding.advice for finding in report.failures]
     return Headline(f"NOT converged: {failed} ({source}).", False, advice)
 
@@ -317,8 +317,8 @@ def _compute_shares(weights: Float64) -> Float64:
 
 def _describe_diagnostics(draws: Draws, report: Report) -> Section:
     header = ("diagnostic", "worst value", "limit", "verdict", "worst at")
-    rows = [finding.cells for finding in report.findings]
-    passed = [finding.passed for finding in report.findings]
+    rows = [finding.cells for finding in report.rows]
+    passed = [finding.passed for finding in report.rows]
     blocks: list[Block] = [Table(header, rows, passed=passed)]
     if draws.weighted:
         share = 100 * draws.importance.max()

@@ -162,6 +162,14 @@ class Comparison(Outcome):
         """Whether every sampler agrees; true for one without a reference, as it has no verdict."""
         return all(result.verdict in (AGREES, "") for result in self.samplers)
 
+    @property
+    def rows(self) -> list[Row]:
+        """One row for each sampler: its verdict, and the cost and quality of its draws."""
+        return [
+            {"sampler": r.sampler, "verdict": r.verdict, "bound": r.bound, **r.efficiency}
+            for r in self.samplers
+        ]
+
     def __getitem__(self, sampler: str) -> SamplerResult:
         return {result.sampler: result for result in self.samplers}[sampler]
 

@@ -21,8 +21,6 @@ from bpa_ppl._runtime.messages import (
     format_count,
     format_fixed,
     format_table,
-    log_info,
-    warn_user,
 )
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.diagnostics.ways.judged import (
@@ -30,7 +28,6 @@ from bpa_ppl.diagnostics.ways.judged import (
     choose_compared_gain,
     explain_missing_gains,
     name_gain,
-    read_judgements,
     uses_preferences,
 )
 from bpa_ppl.diagnostics.ways.leave_one_out import leave_out, require_adapted
@@ -343,15 +340,17 @@ def compare_baselines(
         metric = resolve(gain or default_gain(lists, canonical=False), lists)
         lacking = gain is None and "references" in metric.needs and lists.references is None
         if lacking and has_preferences(lists):
-            return _compare(read_judgements(lists, None), None)
-        return _compare(read_judgements(demote_to_extras(lists, metric.columns), metric), metric)
+            return _compare(Judged.by_preferences(lists), None)
+        judged = Judged.by_gains(demote_to_extras(lists, metric.columns))
+        return _compare(judged.scored(metric), metric)
     draws = as_weight_draws(posterior)
     gain = choose_compared_gain(lists, draws) if gain is None else resolve(gain, lists)
     if gain is None and not has_preferences(lists):
         raise explain_missing_gains(lists, draws)
     recipe = Recipe.of(draws, moved_files)
     if choice is None:
-        return _compare(read_judgements(recipe.for_training(lists).lists, gain), gain, draws)
+        judge = Judged.by_preferences if gain is None else Judged.by_gains
+        return _compare(judge(recipe.for_training(lists).lists).scored(gain), gain, draws)
     positions = to_choice(lists, choice)
     choices = NewChoices(draws, gain).add(recipe.apply(lists), positions)
     if (comparison := choices.comparison) is None:
@@ -376,23 +375,18 @@ def compare_adapted(
     given = isinstance(gain, Column) or (judged.gains is not None and draws.lacks_canonical)
     if not (given or uses_preferences(draws)):
         return None
-    judged = judged if gain is None else judged.scored(gain)
+    judged = judged.scored(gain)
     return None if len(judged.lists) < 2 else _compare(judged, gain, draws)
-
-
-def log_comparison(comparison: BaselineComparison) -> None:
-    """Log how adapted weights compare with simple ways to choose.
-
-    It is a warning where a baseline is better, or the judgements do not separate the features. Not
-    for draws that fail their check, whose weights may be others.
-    """
-    for sentence in comparison.sentences:
-        (warn_user if sentence == comparison.warning else log_info)(sentence)
 
 
 def to_record(comparison: BaselineComparison) -> dict[str, Any]:
     """Return a comparison as a posterior records it: see `read_comparison`."""
     recorded: dict[str, Any] = msgspec.to_builtins(comparison)
+    defaults = vars(BaselineRow(""))
+    recorded["rows"] = [
+        {name: value for name, value in row.items() if value == value and value != defaults[name]}
+        for row in recorded["rows"]
+    ]
     return recorded
 
 

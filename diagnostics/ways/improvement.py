@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,23 +225,35 @@ def evaluate_improvement(
     reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
     if gain is not None:
         warn_of_misplaced(lists, gain)
-    result, changes = _find_changes(lists, reranker, gain), list[ScoreChange]()
-    comparison, scored, reason = result.comparison, np.arange(len(lists)), ""
+    chosen, comparison = reranker(lists), None
+    before, after, baseline = chosen.canonical, chosen.choice, str(Way.CANONICAL)
+    if gain is not None or has_preferences(lists):
+        comparison = NewChoices(draws, gain).add(chosen.lists, after).comparison
+    if draws.lacks_canonical:
+        compared = comparison or read_comparison(draws.record)
+        row = None if compared is None else compared.baseline
+        if row is None or row.scores(chosen.lists) is None:
+            row = BaselineRow(Way.FIRST)
+        baseline, before = row.label, row.choose(chosen.lists)
+    column = find_system_column(lists, [source.column for source in find_indicators(draws)])
+    why = explain_rows(chosen.lists, draws, after, before)
+    shares = system_shares(lists, before, after, column=column)
+    choices = lists, before, after, baseline, why, shares, column
+    changes, scored, reason = list[ScoreChange](), np.arange(len(lists)), ""
     if gain is not None:
         if isinstance(gain, Column):
             gains, first = gains_in(lists, gain), lists.offsets[:-1]
-            both = gains[first + result.before] + gains[first + result.after]
-            scored = np.flatnonzero(np.isfinite(both))
+            scored = np.flatnonzero(np.isfinite(gains[first + before] + gains[first + after]))
             if not scored.size:
                 message = f"no {gain.column} of a chosen candidate: judge them"
                 raise DataError(message, lists.origin, code="no-data")
         metrics = [*choose_metrics(gain), *([LengthRatio()] if "references" in gain.needs else [])]
-        judged, before, after = lists[scored], result.before[scored], result.after[scored]
-        changes = [*bootstrap_changes(judged, before, after, metrics, seed=seed)]
+        both = before[scored], after[scored]
+        changes = [*bootstrap_changes(lists[scored], *both, metrics, seed=seed)]
     elif comparison is not None:
         scored = Judged.by_preferences(lists).sentences
         row, adapted = comparison.baseline, comparison.row(Way.ADAPTED)
-        if result.baseline == Way.CANONICAL:
+        if baseline == Way.CANONICAL:
             row = comparison.row(Way.CANONICAL)
         if row is None or adapted is None:
             reason = "the preferred candidate is the first of each list"
@@ -251,32 +263,10 @@ def evaluate_improvement(
     else:
         reason = explain_missing_gains(lists, draws).message.removeprefix(locate(lists.origin))
     if reason:
-        return replace(result, comparison=None, unknown=reason)
-    changed = int(find_changed(lists, result.before, result.after)[scored].sum())
-    result = replace(result, changes=tuple(changes), gain=gain)
-    return replace(result, sentences=len(scored), changed=changed)
-
-
-def _find_changes(lists: NBest, reranker: Reranker, gain: Metric | None) -> Improvement:
-    """Return the choices before and after, with their comparison with all baselines if needed."""
-    draws, chosen = reranker.draws, reranker(lists)
-    before, after = chosen.canonical, chosen.choice
-    baseline, recorded, comparison = str(Way.CANONICAL), read_comparison(draws.record), None
-    unknown = draws.lacks_canonical
-    by_answers = gain is None and has_preferences(lists)
-    if by_answers or gain is not None:
-        comparison = NewChoices(draws, gain).add(chosen.lists, after).comparison
-    if unknown:
-        compared = comparison or recorded
-        row = None if compared is None else compared.baseline
-        if row is None or row.scores(chosen.lists) is None:
-            row = BaselineRow(Way.FIRST)
-        baseline, before = row.label, row.choose(chosen.lists)
-    column = find_system_column(lists, [source.column for source in find_indicators(draws)])
-    why = explain_rows(chosen.lists, draws, after, before)
-    shares = system_shares(lists, before, after, column=column)
-    of_choices = lists, before, after, baseline, why, shares, column
-    return Improvement(*of_choices, comparison=comparison, drift=reranker.drift)
+        return Improvement(*choices, unknown=reason, drift=reranker.drift)
+    changed = int(find_changed(lists, before, after)[scored].sum())
+    counts = len(scored), changed
+    return Improvement(*choices, tuple(changes), gain, comparison, *counts, drift=reranker.drift)
 
 
 def describe_improvement(

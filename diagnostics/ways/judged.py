@@ -6,7 +6,6 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import read_gain
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import default_gain, resolve
-from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest
@@ -16,16 +15,6 @@ from bpa_ppl.posterior.weight_draws import WeightDraws
 ACCURACY = "accuracy"
 #: Metrics whose gains are numbers of words.
 _IN_WORDS = ("ter", "bleu", "chrf", "ter+bleu", "wer")
-
-
-def read_judgements(lists: NBest, gain: Metric | None) -> Judged:
-    """Return the lists with two judged candidates or a preference, and how they were judged.
-
-    Args:
-        lists: the lists.
-        gain: a metric or a column; None for preferences.
-    """
-    return Judged.by_preferences(lists) if gain is None else Judged.by_gains(lists).scored(gain)
 
 
 def choose_recorded_gain(lists: NBest, draws: WeightDraws) -> Metric | None:

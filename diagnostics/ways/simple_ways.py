@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, structs
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import MINUS, choose_decimals, format_fixed, has_width
@@ -58,7 +58,8 @@ class Way(StrEnum):
     BEST = "best candidate"
 
 
-class BaselineRow(Struct, frozen=True, omit_defaults=True):
+@dataclass(frozen=True)
+class BaselineRow:
     """One way to choose: how it scores candidates, and how it compares with the adapted weights.
 
     Attributes:
@@ -103,7 +104,7 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
     gain_low: float = math.nan
     gain_high: float = math.nan
     log_loss: float = math.nan
-    weights: dict[str, float] = {}
+    weights: dict[str, float] = field(default_factory=dict)
     column: str = ""
     slope: float = math.nan
 
@@ -323,7 +324,7 @@ def _fit_mean(name: str, judged: Judged, draws: WeightDraws | None) -> Iterator[
         return
     # The mean of the features orders the candidates by itself, without its slope.
     slope, left_out = _cross_fit(judged, {name: scores})
-    row = structs.replace(row, slope=slope[name])
+    row = replace(row, slope=slope[name])
     yield Evaluation(row, judged.gain_of(scores), judged.log_loss(left_out))
 
 

@@ -251,7 +251,7 @@ def test_a_site_may_be_called_weights_or_feature() -> None:
     report = bpa.check(data)
     assert report
     assert as_draws(data).main == ()
-    assert {one.where for one in report.findings} <= {
+    assert {one.where for one in report.rows} <= {
         *(f"weights[{i}, {j}]" for i in range(2) for j in range(3)),
         *(f"chain {c}" for c in range(4)),
         "feature",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from msgspec.structs import replace
 from sacrebleu.metrics import BLEU, CHRF, TER
 from support import reference_model
 from support.external_posterior import autoregressive, external_posterior

@@ -118,8 +118,8 @@ def test_all_functions_take_all_forms(
     np.testing.assert_allclose(read["posterior"]["mu"], MU)
     report = bpa.check(data)
     expected = bpa.check(ARRAYS)
-    assert [one.value for one in report.findings if one.name == "R-hat"] == pytest.approx(
-        [one.value for one in expected.findings if one.name == "R-hat"]
+    assert [one.value for one in report.rows if one.name == "R-hat"] == pytest.approx(
+        [one.value for one in expected.rows if one.name == "R-hat"]
     )
     if isinstance(data, str | Path):  # commands take the same
         checked = run("check", data)
@@ -232,7 +232,7 @@ def test_approximations_are_independent_draws(
     report = bpa.check("output_1.csv")
     first = int(method == "variational")  # its mean
     assert (report.sampler, report.shape) == (method, (1, SHAPE[1] - first))
-    assert [finding.name for finding in report.findings] == ["ESS of the weights"]
+    assert [finding.name for finding in report.rows] == ["ESS of the weights"]
     assert "independent draws: there is no R-hat" in str(report)
 
 

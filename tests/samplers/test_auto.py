@@ -139,7 +139,7 @@ def test_draws_of_a_posterior_far_from_a_gaussian_pass_and_are_right(
     posterior = adapt(separable.lists, separable.weights, **options)
     report, draws = check(posterior), as_weight_draws(posterior)
     assert report, str(report)
-    assert {one.name: one.value for one in report.findings}["bulk ESS"] > 500
+    assert {one.name: one.value for one in report.rows}["bulk ESS"] > 500
     # Five standard errors of 500 effective draws.
     error = 5 / np.sqrt(500)
     np.testing.assert_allclose((draws.mean - separable.mean) / separable.sd, 0, atol=error)

@@ -44,7 +44,7 @@ def test_a_sampler_agrees_with_quadrature_and_passes_its_check(
     assert len({tuple(chain[-1]) for chain in draws.weights}) == len(draws.weights)
     of_chains = {"R-hat", "bulk ESS", "burn-in (|z|)"}
     checked_by = {"ESS of the weights", "Pareto k̂"} if draws.draws.kind == "weighted" else of_chains
-    assert checked_by <= {finding.name for finding in report.findings}
+    assert checked_by <= {finding.name for finding in report.rows}
     target.check_density(draws)
     # The same settings are made from the record.
     recorded = draws.record.sampler

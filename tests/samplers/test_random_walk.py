@@ -91,7 +91,7 @@ def test_so_many_steps_are_enough(features: int, thinning: int) -> None:
     assert (posterior["sample_stats"]["n_steps"].values == thinning).all()
     report = check(posterior)
     assert report, str(report)
-    assert {one.name: one.value for one in report.findings}["bulk ESS"] > 1000
+    assert {one.name: one.value for one in report.rows}["bulk ESS"] > 1000
     if features == 2:
         few = adapt(lists, canonical, **{**options, "sampler": "rwm:thinning=3,draws=100"})
         assert (few["sample_stats"]["n_steps"].values == 3).all()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import msgspec
 import numpy as np
 
 import bpa_ppl as bpa
+from bpa_ppl.diagnostics.ways.compare_ways import to_record
 from bpa_ppl.diagnostics.ways.simple_ways import Way
 from bpa_ppl.gains.column import Column
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
@@ -59,7 +59,7 @@ def posterior(pool: bpa.NBest, seed: int = 0, draws: int = 100, **known: object)
 
 def recorded(pool: bpa.NBest, **options: object) -> bpa.Draws:
     draws = posterior(pool, **options)
-    return with_record(draws, comparison=msgspec.to_builtins(bpa.compare_baselines(pool, draws)))
+    return with_record(draws, comparison=to_record(bpa.compare_baselines(pool, draws)))
 
 
 def shared(scores: list[float], gains: list[float]) -> float:

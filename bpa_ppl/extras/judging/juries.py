@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,8 @@ _LEAST_PART = 5  # the least number of lists for a point of the learning curve
 _SURE = 1e-9  # the least probability of an answer, so that its logit is finite
 
 
-class JudgeRow(Struct, frozen=True):
+@dataclass(frozen=True)
+class JudgeRow:
     """The value of one judge, or other feature.
 
     Attributes:
@@ -273,7 +274,7 @@ class Judges(Outcome):
         heights = [*[0.28 * len(place) + 1] * 2, *[2.2] * (1 + bool(self.juries))]
         figure = Figure((NARROW, sum(heights)), layout="constrained")
         parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
-        numbers = np.array([structs.astuple(row)[1:] for row in self.rows]).T
+        numbers = np.array([astuple(row)[1:] for row in self.rows]).T
         weight, low, high, _, lost, error, _ = numbers
         left, right = parts[0].subplots(1, 2, sharey=True)
         left.errorbar(weight, place, xerr=(weight - low, high - weight), fmt="o")
@@ -414,10 +415,9 @@ class _Refits:
         """The judgements of the lists; gains are shares of the headroom."""
         adaptation = require_adaptation(self.target)
         gain, judged = adaptation.observed.gain, adaptation.judged
-        if gain is None:
-            return judged
         judged = judged.scored(gain)
-        assert judged.gains is not None
+        if judged.gains is None:
+            return judged
         above = judged.gains - np.repeat(judged.random, judged.lists.sizes)
         return Judged.by_gains(judged.lists, above / (judged.best - judged.random).mean())
 

@@ -52,7 +52,7 @@ def hierarchy(**more: Any) -> DataTree:
 def test_figures_are_those_of_arviz() -> None:
     data = hierarchy()
     values = {name: data["posterior"][name].values for name in ("mu", "theta", "L")}
-    found = {finding.name: finding for finding in check(data).findings}
+    found = {finding.name: finding for finding in check(data).rows}
 
     def figures(name: str, **options: Any) -> np.ndarray:
         function = partial(getattr(array_stats, name), chain_axis=0, draw_axis=1, **options)
@@ -100,11 +100,11 @@ def test_what_is_not_checked_is_said() -> None:
 
 def test_variables_are_chosen() -> None:
     data = hierarchy(broken=np.full(SHAPE, np.nan))
-    (worst,) = {one.where for one in check(data, var_names=["mu"]).findings if one.name == "R-hat"}
+    (worst,) = {one.where for one in check(data, var_names=["mu"]).rows if one.name == "R-hat"}
     assert worst == "mu"
-    assert {one.where for one in check(data, var_names=["theta[1]"]).findings} >= {"theta[1]"}
+    assert {one.where for one in check(data, var_names=["theta[1]"]).rows} >= {"theta[1]"}
     assert not check(data, var_names=["broken"])  # named, it is checked
-    (of_count,) = {f.where for f in check(data, var_names=["count"]).findings if f.name == "R-hat"}
+    (of_count,) = {f.where for f in check(data, var_names=["count"]).rows if f.name == "R-hat"}
     assert of_count == "count"
     assert check(data, var_names=["count"]).left_out == ()
     with raises(DataError, "missing-feature", parameter="var_names", match="tau: choose from"):

@@ -54,7 +54,7 @@ def good(correlation: float = 0.2) -> np.ndarray:
 
 
 def found(report: Report, name: str) -> Finding:
-    return next(finding for finding in report.findings if finding.name == name)
+    return next(finding for finding in report.rows if finding.name == name)
 
 
 def failed(posterior: Posterior) -> dict[str, Finding]:
@@ -66,7 +66,7 @@ def test_good_chains_pass_every_diagnostic() -> None:
     recorded = {"acceptance_rate": RATES + 0.4, "energy": ENERGY, "diverging": diverging}
     report = check(external_posterior(good(), NAMES, **recorded))
     assert report
-    assert [finding.name for finding in report.findings] == [
+    assert [finding.name for finding in report.rows] == [
         *("divergences", "BFMI", "acceptance", "burn-in (|z|)", "R-hat", "bulk ESS"),
         *("tail ESS", "MCSE / sd", "chain means (|z|)", "tails (Pareto k̂)", "equal draws"),
     ]
@@ -243,11 +243,11 @@ def test_a_variable_without_a_mean_passes_by_its_quantiles() -> None:
     free = without_lists(values)
     report = check(free)
     assert report, str(report)
-    (tails,) = [one for one in report.findings if one.name.startswith("tails")]
+    (tails,) = [one for one in report.rows if one.name.startswith("tails")]
     assert (tails.where, tails.limit) == ("x[0]", "reported")
     assert "- the mean of x[0] is unreliable or does not exist" in str(report)
     # The means of the others are checked.
-    assert {one.where for one in report.findings if one.name == "MCSE / sd"} == {"x[1]"}
+    assert {one.where for one in report.rows if one.name == "MCSE / sd"} == {"x[1]"}
     # Weights of lists need means: they fail, and more draws are no remedy.
     weights = external_posterior(values[..., :1], NAMES[:1])
     advice = failed(weights)["tails (Pareto k̂)"].advice
@@ -442,7 +442,7 @@ def test_a_point_passes_if_its_search_converged(decrement: float | None, sound: 
     record = Record(figures=Figures(newton_decrement=decrement))
     point = name_weights(np.zeros((1, 1, 3)), NAMES, kind="point", record=record)
     report = check(point)
-    assert [finding.name for finding in report.findings] == ["Newton decrement"]
+    assert [finding.name for finding in report.rows] == ["Newton decrement"]
     assert bool(report) == sound
 
 
@@ -452,7 +452,7 @@ def test_a_report_is_data_a_table_and_html() -> None:
     report = check(external_posterior(draws, ("LM0", "<b>TM0", "WP0")))
     data = json.loads(json.dumps(report.as_dict()))
     assert (data["passed"], data["chains"], data["draws"]) == (False, CHAINS, DRAWS)
-    assert [finding["name"] for finding in data["findings"]] == [f.name for f in report.findings]
+    assert [finding["name"] for finding in data["findings"]] == [f.name for f in report.rows]
     text, outline = str(report), Outline(report._repr_html_())
     parts = [finding.advice.rsplit(": ", 1) for finding in report.failures]
     assert all(fault in text and remedy in text for fault, remedy in parts)

@@ -160,7 +160,7 @@ def test_the_advice_depends_on_the_limits() -> None:
         check(with_record(FEW, sampler=record.sampler), {"tail-ess": least})
         for least in (400, 2000)
     ]
-    advice = [f.advice for report in reports for f in report.findings if f.name == "bulk ESS"]
+    advice = [f.advice for report in reports for f in report.rows if f.name == "bulk ESS"]
     assert advice[0] != advice[1]
 
 
@@ -211,7 +211,7 @@ def test_a_diagnostic_from_outside_is_in_table_verdict_and_exit_code(
     assert read_report(recorded) is None, "the recorded verdict lacks a diagnostic"
     report = check(STEPS)
     assert [finding.name for finding in report.failures] == ["steps"]
-    assert report.findings[-1].name == "steps"
+    assert report.rows[-1].name == "steps"
     assert "chain 0 takes 31 steps" in str(report)
     assert check(STEPS, {"steps": 31})
     assert check(chains()), "it does not apply"
@@ -243,7 +243,7 @@ def test_another_version_of_a_package_makes_a_recorded_verdict_stale(
     install_package("theirs", MODULE, "[bpa_ppl.diagnostics]\ntheirs = theirs:Theirs\n")
     assert (DIAGNOSTICS.version_of("theirs"), DIAGNOSTICS.version_of("r-hat")) == ("1.0", "")
     recorded, report = check_and_record(chains().draws)
-    assert report.findings[-1].name == "theirs"
+    assert report.rows[-1].name == "theirs"
     assert read_report(recorded) == report
     monkeypatch.setattr(Registry, "version_of", lambda *_: "1.1")
     assert read_report(recorded) is None

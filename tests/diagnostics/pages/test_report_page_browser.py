@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 from support.browser import Browser, Page
 from support.external_posterior import autoregressive, external_posterior
 
 from bpa_ppl.diagnostics.pages.page import Headline, Section, Table, side_by_side
 from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison
+from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, to_record
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 
 #: Measures the page.
@@ -54,7 +53,7 @@ def html() -> str:
         *(BaselineRow(name, "feature", *numbers) for name in NAMES),
     )
     comparison = BaselineComparison(rows, "mqm", Way.SYSTEM, "leave-one-out")
-    posterior.attrs["baselines"] = json.dumps(msgspec.to_builtins(comparison))
+    posterior.attrs["baselines"] = json.dumps(to_record(comparison))
     posterior.attrs["command"] = "bpa adapt lists </code><script>console.log('ran')</script>"
     terms = Table(("feature", "weight", "interval"), [(name, -0.25, "0 to 1") for name in NAMES])
     texts = ["他喜欢猫。" * 30, "a " * 50, "قط أبيض " * 30]

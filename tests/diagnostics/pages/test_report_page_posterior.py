@@ -156,7 +156,7 @@ def test_the_diagnostics_are_those_of_the_check(
 ) -> None:
     expected = [
         [f.name, f"{f.value:.4g}", f.limit, "ok" if f.passed else "FAILED", f.where]
-        for f in check(chains).findings
+        for f in check(chains).rows
     ]
     assert page_of_chains.tables[DIAGNOSTICS][1:] == expected
 

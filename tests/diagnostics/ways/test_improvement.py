@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray
-from msgspec import structs
 from support.html_outline import Outline
 from support.raising import raises
 from support.records import (
@@ -187,7 +186,7 @@ def test_choices_that_are_not_better_than_random_have_not_helped(improvement: Im
     assert "The adapted weights are better than a random candidate" in str(better)
     for low, high, words in ((-1.0, 1.0, "not clearly better"), (-2.0, -1.0, "worse")):
         rows = tuple(
-            structs.replace(row, low=low, high=high) if row.name == "random candidate" else row
+            replace(row, low=low, high=high) if row.name == "random candidate" else row
             for row in found.comparison.rows
         )
         other = replace(better, comparison=replace(found.comparison, rows=rows))

@@ -28,6 +28,7 @@ from bpa_ppl.diagnostics.ways.compare_ways import (
     BaselineComparison,
     compare_adapted,
     read_comparison,
+    to_record,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 from bpa_ppl.gains.judged import Judged
@@ -135,11 +136,11 @@ def test_intervals_of_accuracies_count_a_few_lists_more_that_disagree() -> None:
 def test_a_record_is_read_back_as_it_was(case: Case) -> None:
     loops, draws = case()
     comparison = bpa.compare_baselines(loops.pool, draws)
-    draws = with_record(draws, comparison=msgspec.to_builtins(comparison))
+    draws = with_record(draws, comparison=to_record(comparison))
     record = json.loads(json.dumps(draws.record.comparison, allow_nan=False))
     again = msgspec.convert(record, BaselineComparison)
     assert str(again) == str(read_comparison(draws.record)) == str(comparison)
-    assert msgspec.to_builtins(again) == draws.record.comparison
+    assert to_record(again) == draws.record.comparison
     earlier = {name: value for name, value in record.items() if name != "best"}
     assert msgspec.convert(earlier, BaselineComparison) == replace(again, best=None)
     with raises(bpa.DataError, "damaged"):

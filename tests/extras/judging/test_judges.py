@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 from scipy.stats import binom
@@ -20,6 +21,10 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, as_weight_draws, from_lists, log_density
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.densities.mode import mode_of
+from bpa_ppl.diagnostics.check.check import Report
+from bpa_ppl.diagnostics.samplers.comparison import Comparison, SamplerResult
+from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison
+from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
 from bpa_ppl.extras.judging.juries import (
     JudgeRow,
     Judges,
@@ -32,6 +37,7 @@ from bpa_ppl.extras.judging.juries import (
 )
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.formats.journal import Judgement
+from bpa_ppl.posterior.record import Finding
 
 TAU = 0.8
 PRIOR = f"isotropic:scale={TAU}"
@@ -437,6 +443,28 @@ def test_the_command_prints_and_draws(
     refused("judges", "p.nc", mention="judged.jsonl")
 
 
+def worth(rows: tuple[JudgeRow, ...]) -> Judges:
+    one, nothing = (1.0, 1.0, 1.0, 1), (0.0, 0.0, 0.0)
+    related = tuple(map(tuple, np.eye(len(rows)).tolist()))
+    return Judges(rows, "accuracy", ((50, 0.9),), one, related, nothing, (None,) * 3)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        BaselineComparison((BaselineRow("first candidate", gain=0.5),), "mqm"),
+        Report("rwm", (4, 100), (Finding("R-hat", 1.2, "lm", "≤ 1.01", False, "draw more"),)),
+        Comparison((SamplerResult("nuts", {"ess": 400.0}, "agrees", bound=0.08),)),
+        worth((JudgeRow("gpt", 1.06, 0.4, 1.7, 0.99, 0.03, 0.02, 4.1),)),
+    ],
+    ids=lambda result: type(result).__name__,
+)
+def test_rows_of_tables_are_records_for_data_frames(result: Any) -> None:
+    (row,) = pd.DataFrame(result.rows).to_dict("records")
+    values = {"gain": 0.5, "value": 1.2, "ess": 400.0, "evidence": 4.1}
+    assert values.items() & row.items()
+
+
 def test_the_sign_of_a_loss_is_said_in_words() -> None:
     """Of judges that the evidence is against; a minus sign is easily read as a loss."""
     losses = {"good": (0.05, 2.0), "copy": (0.0, -0.1), "noise": (-0.02, -0.6), "odd": (0.01, -0.3)}
@@ -444,9 +472,7 @@ def test_the_sign_of_a_loss_is_said_in_words() -> None:
         JudgeRow(name, 1.0, 0.5, 1.5, 0.9, lost, 0.01, evidence)
         for name, (lost, evidence) in losses.items()
     )
-    one, nothing = (1.0, 1.0, 1.0, 1), (0.0, 0.0, 0.0)
-    related = tuple(map(tuple, np.eye(4).tolist()))
-    found = Judges(rows, "accuracy", ((50, 0.9),), one, related, nothing, (None,) * 3)
+    found = worth(rows)
     assert (
         "- the evidence is against these judges, each alone: copy (without it, the accuracy is the "
         "same), noise (without it, the accuracy is 0.020 ± 0.010 higher), odd (without it, the "

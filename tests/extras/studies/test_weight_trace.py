@@ -37,7 +37,7 @@ def test_weights_that_mert_visits_are_weighted_by_the_data(
     expected = log_weights(lists, visited, 0.1, settings.get("delta", 1.0))
     log_weight = found["sample_stats"]["log_weight"].values[0]
     np.testing.assert_allclose(log_weight - log_weight[0], expected, atol=1e-5)
-    assert "ESS of the weights" in {finding.name for finding in check(found).findings}
+    assert "ESS of the weights" in {finding.name for finding in check(found).rows}
 
 
 def test_visited_weights_have_the_length_of_the_free_canonical_weights(toy: NBest) -> None:
