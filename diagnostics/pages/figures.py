@@ -115,14 +115,12 @@ class Layer(NamedTuple):
         y: (n,).
         style: classes of style.css.
         base: (n,) the other line of an area; empty for a line.
-        text: written above the first point.
     """
 
     x: Float64
     y: Float64
     style: str
     base: Float64 = np.empty(0)
-    text: str = ""
 
 
 def choose_style(number: int) -> str:
@@ -154,15 +152,14 @@ def plot(
     x = np.concatenate([layer.x for layer in layers])
     y = np.concatenate([part for layer in layers for part in (layer.y, layer.base)])
     place_x = _scale(x, _LEFT if y_axis else _RIGHT, _WIDTH - _RIGHT)
-    above = 18 if any(layer.text for layer in layers) else 6
-    place_y = _scale(y, height - _BOTTOM, _TOP + above)
+    place_y = _scale(y, height - _BOTTOM, _TOP + 6)
     shapes = []
     for layer in layers:
         back = layer.x[::-1][: len(layer.base)]
         across = place_x(np.append(layer.x, back)).tolist()
         down = place_y(np.append(layer.y, layer.base[::-1])).tolist()
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
-        shapes.append((len(back) > 0, layer.style, points, (across[0], down[0] - 8), layer.text))
+        shapes.append((len(back) > 0, layer.style, points))
     ticks_x = _place_ticks(x, place_x, log_x)
     ticks_y = _place_ticks(y, place_y, log_y) if y_axis else []
     short = title if len(title) <= _LONGEST else f"{title[:24]}…{title[-15:]}"

@@ -83,7 +83,6 @@ def render_comparison(
     ranks = rank_samplers(_list_ranked(comparison))
     by_evaluations = rank_by_evaluations(_list_ranked(comparison))
     errors = {name: comparison[name].running_error for name in ran}
-    figures = draw_pictures(ran, comparison.truth, worst, ranks, errors)
     costs = [{"sampler": r.sampler, **r.efficiency} for r in comparison.samplers]
     tables = [
         make_table([{name: row[name] for name in ("sampler", *columns)} for row in costs], caption)
@@ -93,8 +92,6 @@ def render_comparison(
     rankings = ((ranks, "By the seconds of sampling."), (by_evaluations, "By evaluations."))
     if ranked := [make_table(rows, caption) for rows, caption in rankings if rows]:
         sections.insert(0, Section("Ranking", (_RANKING_TEXT, *ranked)))
-    if figures:
-        sections.insert(0, Section("In pictures", figures))
     choices: list[Row] = []
     distances: list[Row] = [
         {
@@ -116,6 +113,8 @@ def render_comparison(
         sections += [_describe_accuracy(comparison), Section("Joint distribution", [table])]
     if choices:
         sections.append(Section("Choices", (_CHOICES_TEXT, make_table(choices))))
+    if figures := draw_pictures(ran, comparison.truth, worst, errors):
+        sections.append(Section("In pictures", figures))
     if comparison.left_out:
         sections.append(Section("Not compared", [items(comparison.left_out)]))
     rows = {"reference": comparison.reference, **(made or {})}

@@ -1,39 +1,28 @@
-"""The pictures of a comparison: densities, ECDFs, ranks, costs, errors by evaluations, traces."""
+"""The pictures of a comparison: densities, ECDFs, and errors by evaluations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.stats import gaussian_kde, hypergeom, rankdata
+from scipy.stats import gaussian_kde
 
 from bpa_ppl.diagnostics.pages.figures import COLOURS, Layer, choose_style, plot, plots
 from bpa_ppl.diagnostics.pages.page import Block, Html
-from bpa_ppl.diagnostics.samplers.efficiency import Row, ess_of_means, format_value
+from bpa_ppl.diagnostics.samplers.efficiency import Row, ess_of_means
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs, select_independent
 from bpa_ppl.posterior.draws import Draws, quantiles
 
-#: Of the bands of the differences of ECDFs, and of ranks: the probability that all of a curve is
-#: inside.
+#: Of the bands of the differences of ECDFs: the probability that all of a curve is inside.
 PROBABILITY = 0.95
-_MAX_VARIABLES = 9
+_MAX_VARIABLES = 6
 _GRID, _SPLITS, _MOST = 80, 999, 1500  # points of a curve; random splits; draws of an ECDF
-_BINS, _EXPECTED = 20, 10  # bins of ranks, at most; draws expected in each, at least
-_RANKED = 3  # variables of a sampler whose ranks are shown, at most
 _BELOW = 3.0  # how far an error is shown below the errors that are expected at the end
-_TRACE, _CHAINS = 200, 4  # points of a trace, and traces, in a plot
 _HIGHEST = 2.0  # of a density, as a multiple of the reference's
 _ECDFS = (
     "Empirical distribution functions minus that of the reference, scaled by the numbers of nearly "
     f"independent draws; grey: {PROBABILITY:.0%} of correct samplers have their whole curve here."
 )
-_RANKS = (
-    "Ranks of the draws of each sampler among its own and the reference's, of the variables "
-    "furthest off, as a multiple of the expected number of nearly independent draws; grey: at "
-    f"least {PROBABILITY:.0%} of correct samplers have their whole curve here. A slope shows a "
-    "bias; a hill, draws that are too narrow; a valley, draws that are too wide."
-)
-_COSTS = "Effective draws per second for the mean of the worst variable, with 95% intervals."
 _ERRORS = (
     "Error of the mean of the draws so far, the root mean square over all variables and runs, by "
     "the evaluations of the density that a run has spent, with those of the warm-up where the "
@@ -44,14 +33,12 @@ _FLOOR = (
     "Dashed: the Monte-Carlo error of the reference, below which no error can be measured. A "
     "curve that stays flat above it shows a bias."
 )
-_TRACES = "Traces of the variable that is furthest off; grey: 90% interval of the reference."
 
 
 def draw_pictures(
     samplers: Mapping[str, Draws],
     truth: Draws | None,
     worst: Mapping[str, Sequence[str]],
-    ranks: Sequence[Row],
     errors: Mapping[str, Sequence[Row]],
 ) -> list[Block]:
     """Return the figures of a comparison, with a paragraph on what one of them lacks.
@@ -62,7 +49,6 @@ def draw_pictures(
         samplers: the draws of each, with the variables in the same order.
         truth: the draws of the reference.
         worst: the variables of each sampler, the ones that are furthest off first.
-        ranks: from `rank_samplers`.
         errors: of each sampler, from `measure_running_error`.
     """
     if not samplers:
@@ -74,21 +60,6 @@ def draw_pictures(
     colours = [(choose_style(k), name) for k, name in enumerate(samplers)]
     legend = colours if len(samplers) <= COLOURS else []
     result: list[Block] = [*_draw_marginals(samplers, truth, standards, places, legend, grey)]
-    if standards:
-        count = min(_RANKED, max(1, _MAX_VARIABLES // len(samplers)))
-        shown = [
-            plot(f"{names[k]}, {name}", layers, "from the lowest to the highest values")
-            for name, draws in samplers.items()
-            for k, layers in zip(
-                places[name][:count],
-                compute_ranks(draws, standards[name], places[name][:count]),
-                strict=True,
-            )
-        ]
-        of_all = "" if truth is not None else f" The reference is {grey}."
-        result.append(plots(shown, f"{_RANKS}{of_all}"))
-    if ranks:
-        result.append(plots([_draw_costs(ranks, list(samplers))], _COSTS))
     if any(errors.values()):
         floor = None if truth is None else _find_error(truth)
         caption = f"{_ERRORS} Compared with {grey}." if floor is None else f"{_ERRORS} {_FLOOR}"
@@ -98,12 +69,7 @@ def draw_pictures(
         if unknown := [name for name, rows in errors.items() if not rows]:
             reason = "because n_steps, the evaluations of the density, is not recorded"
             result.append(f"Without a curve of the error, {reason}: {', '.join(unknown)}.")
-    traces = [
-        _trace(name, draws, truth, places[name][0])
-        for name, draws in samplers.items()
-        if not draws.weighted
-    ]
-    return [*result, *([plots(traces, _TRACES)] if traces else [])]
+    return result
 
 
 def _draw_marginals(
@@ -122,10 +88,12 @@ def _draw_marginals(
     names = next(iter(samplers.values())).names
     groups: list[tuple[Mapping[str, Draws], Draws | None, Sequence[int]]]
     if legend:
-        order = dict.fromkeys([*(of[0] for of in places.values()), *range(len(names))])
-        chosen = sorted(list(order)[:_MAX_VARIABLES])
+        order = dict.fromkeys(np.transpose([*places.values()]).ravel().tolist())
+        chosen = sorted([*order][:_MAX_VARIABLES])
         groups = [(samplers, truth, chosen)]
-        note = f" {len(chosen)} of {len(names)} variables." if len(chosen) < len(names) else ""
+        worst = ", those that are furthest off" if standards else ""
+        note = f" {len(chosen)} of {len(names)} variables{worst}."
+        note = note if len(chosen) < len(names) else ""
     else:
         groups = [({name: of}, standards[name], places[name][:1]) for name, of in samplers.items()]
         note = " Each plot has one sampler, and its variable that is furthest off."
@@ -206,39 +174,6 @@ def compute_ecdf_differences(
     return result
 
 
-def compute_ranks(
-    draws: Draws, reference: Draws, columns: Sequence[int], seed: int = 0
-) -> list[list[Layer]]:
-    """Return for some variables a simultaneous band, and the histogram of the ranks of a sampler.
-
-    Draws are thinned to nearly independent ones, which can be exchanged if the distributions are
-    the same: then the number of draws of the sampler among all draws whose rank is in a bin has a
-    hypergeometric distribution. The band holds for all bins together, by Bonferroni.
-
-    Args:
-        draws: of the sampler.
-        reference: the draws that they are compared with.
-        columns: of the variables.
-        seed: of the choice of draws.
-    """
-    rng = np.random.default_rng(seed)
-    ours, theirs = (select_independent(of, _MOST, rng)[:, columns] for of in (draws, reference))
-    n, total = len(ours), len(ours) + len(theirs)
-    bins = int(np.clip(min(n, total - n) // _EXPECTED, 2, _BINS))
-    sizes = np.bincount(np.arange(total) * bins // total, minlength=bins)
-    expected = sizes * n / total
-    tail = (1 - PROBABILITY) / 2 / bins
-    low, high = (hypergeom.ppf(p, total, n, sizes) / expected for p in (tail, 1 - tail))
-    ranks = rankdata(np.concatenate([ours, theirs]), axis=0)[:n]
-    edges = np.repeat(np.linspace(0, 1, bins + 1), 2)[1:-1]
-    band = Layer(edges, np.repeat(high, 2), "band", np.repeat(low, 2))
-    result = []
-    for of_one in ((ranks - 1) * bins // total).astype(int).T:
-        heights = np.bincount(of_one, minlength=bins) / expected
-        result.append([band, Layer(edges, np.repeat(heights, 2), choose_style(0))])
-    return result
-
-
 def _find_error(draws: Draws) -> float:
     """Return the Monte-Carlo error of means in standard deviations, root mean square."""
     sizes = ess_of_means(draws)
@@ -280,29 +215,3 @@ def _draw_errors(errors: Mapping[str, Sequence[Row]], floor: float | None) -> li
         )
         for name in curves
     ]
-
-
-def _draw_costs(ranks: Sequence[Row], names: Sequence[str]) -> Html:
-    layers = []
-    for place, row in enumerate(ranks):
-        low, high = row["interval"] or (row["ess_per_second"],) * 2
-        number = names.index(row["sampler"]) if len(names) <= COLOURS else 0
-        y, style = np.full(2, -float(place)), choose_style(number)
-        middle = np.log10(row["ess_per_second"])
-        text = f"{row['sampler']}: {format_value(row['ess_per_second'])}"
-        layers.append(Layer(np.log10([low, high]), y, style, text=text))
-        layers.append(Layer(np.array([middle] * 2), y + np.array([-0.1, 0.1]), style))
-    height = 78.0 + 34 * len(ranks)
-    return plot("effective draws per second", layers, height=height, y_axis=False, log_x=True)
-
-
-def _trace(name: str, draws: Draws, truth: Draws | None, k: int) -> Html:
-    step = -(-draws.shape[1] // _TRACE)
-    x = np.arange(0, draws.shape[1], step, dtype=np.float64)
-    layers = []
-    if truth is not None:
-        low, high = truth.interval(0.9)[:, k]
-        layers.append(Layer(x, np.full(len(x), high), "band", np.full(len(x), low)))
-    chains = draws.array[:_CHAINS, ::step, k]
-    layers += [Layer(x, chain, f"{choose_style(c)} thin") for c, chain in enumerate(chains)]
-    return plot(f"{draws.names[k]}, {name}", layers, "draw")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from support.external_posterior import autoregressive
@@ -9,7 +11,7 @@ from support.records import name_array
 
 from bpa_ppl import Draws
 from bpa_ppl.diagnostics.pages.figures import Layer
-from bpa_ppl.diagnostics.samplers.pictures import compute_ecdf_differences, compute_ranks
+from bpa_ppl.diagnostics.samplers.pictures import compute_ecdf_differences, draw_pictures
 
 
 def inside(layers: list[Layer]) -> bool:
@@ -33,21 +35,9 @@ def test_the_band_of_the_ecdf_holds_its_level() -> None:
     assert not inside(compute_ecdf_differences({"a": draws(0, 0.5)}, draws(1))[0])
 
 
-@pytest.mark.slow
-def test_the_band_of_ranks_holds_its_level() -> None:
-    """Of 300 correct samplers with correlated draws at most 5% leave it; binomial limit at 0.1%."""
-
-    def draws(seed: int, shift: float = 0.0, scale: float = 1.0) -> Draws:
-        values = autoregressive(0.6, 4, 500, 1, seed)
-        return name_array(np.exp(scale * values + shift), ("x",))
-
-    def leaves(ours: Draws, theirs: Draws, seed: int = 0) -> bool:
-        ((band, curve),) = compute_ranks(ours, theirs, [0], seed)
-        return bool(((curve.y > band.y) | (curve.y < band.base)).any())
-
-    left = sum(leaves(draws(seed), draws(1000 + seed), seed) for seed in range(300))
-    assert 1 <= left <= 28
-    assert leaves(draws(0, 0.5), draws(1))
-    ((_, narrow),) = compute_ranks(draws(0, scale=0.5), draws(1), [0])
-    middle, edge = narrow.y[len(narrow.y) // 2], narrow.y[0]
-    assert middle > 1 > edge  # a hill
+def test_the_variables_that_are_furthest_off_are_drawn() -> None:
+    names = [*"abcdefgh"]
+    draws, truth = (name_array(autoregressive(0.0, 2, 50, 8, seed), names) for seed in (1, 2))
+    densities, _ = draw_pictures({"s": draws}, truth, {"s": names[::-1]}, {"s": []})
+    assert re.findall('aria-label="(.)"', str(densities)) == names[2:]
+    assert "6 of 8 variables, those that are furthest off." in str(densities)
