@@ -18,7 +18,6 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.groups import Group
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from xarray import Dataset
 
     from bpa_ppl._runtime.arrays import Float64
@@ -168,38 +167,31 @@ def split_groups(data: InferenceData) -> tuple[dict[str, Group], dict[str, Any]]
     return groups, {str(name): value for name, value in data.attrs.items()}
 
 
-def plot_chains(values: Float64, **options: Any) -> tuple[Figure, Any]:
-    """Plot chains: the densities, the traces and the ranks of every component.
+def plot_chains(axes: Any, values: Float64) -> None:
+    """Plot chains: the densities, the traces and the ranks of every component, without titles.
 
     The ranks are those of the draws of a chain among the draws of all chains, compared with
     uniform ranks: with ArviZ 0.23 their histograms, with ArviZ 1 their quantiles.
 
     Args:
+        axes: (n, 3) axes of Matplotlib.
         values: (C, D, n), components last.
-        options: of `matplotlib.pyplot.subplots`.
-
-    Returns:
-        The figure and its axes, (n, 3), without titles.
     """
     az = import_arviz()
     plot = _plot_with_arviz_1 if arviz_version() >= 1 else _plot_with_arviz_0
     settings = {"plot.backend": "matplotlib", "plot.max_subplots": None}
     with az.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Your data appears to have a single value")
-        figure, axes = plot(az, values, options)
+        plot(az, axes, values)
     for one in axes.flat:
         one.set(title="", xlabel="")
-    return figure, axes
 
 
-def _plot_with_arviz_0(az: Any, values: Float64, options: dict[str, Any]) -> tuple[Figure, Any]:
+def _plot_with_arviz_0(az: Any, axes: Any, values: Float64) -> None:
     from matplotlib import MatplotlibDeprecationWarning
-    from matplotlib.figure import Figure
     from xarray import Dataset
 
     warnings.simplefilter("ignore", MatplotlibDeprecationWarning)  # of what ArviZ calls
-    figure = Figure(figsize=options.pop("figsize"), layout=options.pop("layout"))
-    axes = figure.subplots(values.shape[2], 3, squeeze=False, **options)
     data = Dataset({"value": (_DIMS, values)})
     density = {"linewidth": _LINE}
     az.plot_trace(data, axes=axes[:, :2], compact=False, trace_kwargs=TRACE, plot_kwargs=density)
@@ -207,16 +199,14 @@ def _plot_with_arviz_0(az: Any, values: Float64, options: dict[str, Any]) -> tup
     points = {"marker_vlines_kwargs": {"lw": 0, "marker": ".", "ms": 2}}
     ranked = data.fillna(np.inf)  # of NaN there are no ranks
     az.plot_rank(ranked, ax=axes[:, 2], kind="vlines", labels=False, **lines, **points)
-    return figure, axes
 
 
-def _plot_with_arviz_1(az: Any, values: Float64, options: dict[str, Any]) -> tuple[Figure, Any]:
+def _plot_with_arviz_1(az: Any, axes: Any, values: Float64) -> None:
     """Plot chains, without `plot_rank`.
 
     In ArviZ 1.3 it takes 95 s for eight components of 4 chains with 10,000 draws, fails for a
     single chain, and prints a test that rejects converged chains whose draws are correlated.
     """
-    from matplotlib import pyplot
     from scipy.stats import rankdata
     from xarray import Dataset, DataTree
 
@@ -226,28 +216,23 @@ def _plot_with_arviz_1(az: Any, values: Float64, options: dict[str, Any]) -> tup
     differences = np.sort(ranks, axis=1) / (chains * draws) - uniform
     posterior, below = (Dataset({"value": (_DIMS, x)}) for x in (values, differences))
     data = DataTree.from_dict({"posterior": posterior, "ranks": below})
-    collection = az.PlotCollection.grid(
-        posterior.expand_dims(column=3),
-        cols=["column"],
-        rows=["component"],
-        aes={"color": ["chain"]},
-        figure_kwargs=options,
-    )
     left_out = "credible_interval", "point_estimate", "point_estimate_text", "remove_axis"
     line = {"width": _LINE}
     density = {**dict.fromkeys(left_out, False), "dist": line}
     trace = {"width": TRACE["linewidth"], "alpha": TRACE["alpha"]}
-    collection.coords = {"column": 0}
-    az.plot_dist(data, kind="kde", plot_collection=collection, visuals=density)
-    collection.coords = {"column": 1}
-    az.plot_trace(data, plot_collection=collection, visuals={"trace": trace})
-    collection.coords = {"column": 2}
-    az.plot_trace(data, group="ranks", plot_collection=collection, visuals={"trace": line})
-    figure: Figure = collection.viz["figure"].item()
-    pyplot.close(figure)
-    axes = np.array(figure.axes, dtype=object).reshape(-1, 3)
+    of_density, of_traces, of_ranks = (
+        az.PlotCollection(
+            posterior,
+            DataTree(Dataset({"plot": ("component", column)})),
+            aes={"color": ["chain"]},
+            backend="matplotlib",
+        )
+        for column in axes.T
+    )
+    az.plot_dist(data, kind="kde", plot_collection=of_density, visuals=density)
+    az.plot_trace(data, plot_collection=of_traces, visuals={"trace": trace})
+    az.plot_trace(data, group="ranks", plot_collection=of_ranks, visuals={"trace": line})
     for one in axes[:, 2]:
         one.axhline(0, color="k", linestyle="--", linewidth=_LINE)
         limit = max(0.25, *np.abs(one.get_ylim()))
         one.set_ylim(-limit, limit)
-    return figure, axes

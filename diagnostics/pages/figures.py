@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MAX_LABEL = 28  # characters
-#: Widths of figures, in inches: as wide as a page, where their text is as large as that of the
-#: page; and legible on a phone without scrolling.
-WIDTH, NARROW = 10.0, 5.6
+_INCHES = 3.8  # width of a figure: phones show it whole, and pages three side by side
 #: Of a plot, and of its margins, in units of a little less than a CSS pixel.
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 320.0, 44.0, 10.0, 24.0, 36.0
 #: Lines that differ in their colour in style.css.
@@ -33,24 +31,23 @@ COLOURS = 6
 _LONGEST = 42  # characters of a title
 #: Kinds of images and their media types.
 _MEDIA = {"svg": "image/svg+xml", "webp": "image/webp"}
-_DPI = 100
+_DPI = 200
 
 
 def empty_figure(
-    rows: int, columns: int, height: float, *, share_x: bool = True, width: float = WIDTH
+    rows: int, columns: int, height: float, *, share_x: bool = True
 ) -> tuple[Figure, Any]:
-    """Return a figure, by default of the width of a page, and its axes, (rows, columns).
+    """Return a figure that is as wide as a phone, and its axes, (rows, columns).
 
     Args:
         rows: number of rows of axes.
         columns: number of columns of axes.
         height: of one row, in inches.
         share_x: whether the axes of a column share their x axis.
-        width: of the figure, in inches.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height * rows + 0.5), layout="constrained")
+    figure = Figure(figsize=(_INCHES, height * rows + 0.5), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharex=share_x and "col")
 
 
@@ -95,7 +92,7 @@ def embed_figure(figure: Figure, alternative: str, caption: str = "", kind: str 
     """Return a matplotlib figure as a block of a page.
 
     Args:
-        figure: 10 inches wide; or narrower, for a figure that phones show whole.
+        figure: as wide as `empty_figure` makes it.
         alternative: describes the figure for readers who do not see it.
         caption: explains how to read it.
         kind: `webp` for dense figures such as traces, `svg` for figures of few lines.
@@ -103,8 +100,7 @@ def embed_figure(figure: Figure, alternative: str, caption: str = "", kind: str 
     file = BytesIO()
     _save(figure, file, kind, _DPI)
     source = f"data:{_MEDIA[kind]};base64,{b64encode(file.getvalue()).decode('ascii')}"
-    kind = "narrow" if figure.get_figwidth() < WIDTH else ""
-    return render("figure", source, alternative, caption, kind)
+    return render("figure", source, alternative, caption)
 
 
 class Layer(NamedTuple):

@@ -80,15 +80,6 @@ def code(text: str) -> Html:
     return render("code", text)
 
 
-def gallery(figures: Sequence[Html]) -> Html:
-    """Return figures in two columns of about the same height; in one where there is no room.
-
-    >>> print(gallery([render("paragraph", "a")]))
-    <div class="gallery"><p>a</p></div>
-    """
-    return render("gallery", figures)
-
-
 @dataclass(frozen=True)
 class Table:
     """A table; columns of numbers are aligned to the right.

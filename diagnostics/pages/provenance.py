@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
@@ -18,20 +19,22 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 #: Attributes that other sections show, or that only programs need.
-_ELSEWHERE = ("baselines", "options", "feature_scales", "check")
+_ELSEWHERE = ("baselines", "options", "feature_scales", "check", "comments")
 #: The packages that draws depend on.
 _PACKAGES = ("numpyro", "jax", "jaxlib", "numpy", "python")
 _DIGITS = 12  # of a hash in a signature
 
 
 def read_attributes(record: Record) -> dict[str, str]:
-    """Return the recorded attributes of draws in words.
+    """Return the recorded attributes of draws in words; of values for each chain the distinct ones.
 
     >>> from bpa_ppl.posterior.record import Record
-    >>> read_attributes(Record(seed=7))
-    {'seed': '7'}
+    >>> read_attributes(Record(seed=7, others={"engine": ["nuts", "nuts"], "comments": ["# a"]}))
+    {'engine': 'nuts', 'seed': '7'}
     """
-    recorded = to_attributes(record)
+    lists = {name: one for name, one in record.others.items() if isinstance(one, list)}
+    chains = {name: [*{str(one): one for one in of}.values()] for name, of in lists.items()}
+    recorded = to_attributes(structs.replace(record, others={**record.others, **chains}))
     shown = {k: in_words(value) for k, value in recorded.items() if k not in _ELSEWHERE}
     return {k.replace("_", " "): text for k, text in shown.items() if text}
 

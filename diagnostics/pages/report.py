@@ -14,7 +14,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count, format_fixed
 from bpa_ppl.diagnostics.check.check import Report, check_and_record
 from bpa_ppl.diagnostics.check.diagnostic import list_components
-from bpa_ppl.diagnostics.pages.figures import NARROW, embed_figure, empty_figure, label
+from bpa_ppl.diagnostics.pages.figures import embed_figure, empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
     Headline,
@@ -22,18 +22,11 @@ from bpa_ppl.diagnostics.pages.page import (
     Section,
     Table,
     code,
-    gallery,
     page,
 )
 from bpa_ppl.diagnostics.pages.provenance import read_attributes, signature, suggest_command
 from bpa_ppl.diagnostics.pages.raters import compare_raters
-from bpa_ppl.diagnostics.pages.traces import (
-    CAPTION,
-    MAX_CHAINS,
-    chains_height,
-    draw_traces,
-    find_worst_mixing,
-)
+from bpa_ppl.diagnostics.pages.traces import MAX_CHAINS, find_worst_mixing, picture_chains
 from bpa_ppl.diagnostics.ways.compare_ways import (
     NEW,
     BaselineComparison,
@@ -135,14 +128,13 @@ def posterior_page(
     verdicts = [*([] if answer is None else [answer[0]]), _describe_verdict(report, draws.record)]
     raters = compare_raters(draws)
     sections = [
-        _draw_pictures(draws, shown, unit, top),
         *(() if answer is None else answer[1]),
         *_describe_comparison(draws, report),
         *_describe_reliability(draws),
         *([_describe_weights(WeightDraws(shown), unit, report)] if draws.main else []),
         *([] if raters is None else [raters.section()]),
         *_describe_other_variables(draws),
-        _describe_diagnostics(draws, report),
+        _describe_diagnostics(draws, report, shown, unit, top),
         _describe_provenance(draws),
     ]
     return page(title, verdicts, sections, signature(draws))
@@ -170,10 +162,10 @@ def _describe_comparison(draws: Draws, report: Report) -> list[Section]:
     if comparison is None:
         return []
     if not report:
-        return [Section(_COMPARED, (_DOUBT, comparison.block()))]
+        return [Section(_COMPARED, [*picture_ways(comparison), _DOUBT, comparison.block()])]
     notes = [note for note in (*comparison.sentences, str(draws.record.indicators or "")) if note]
     sentences = [f"{note[:1].upper()}{note[1:]}." for note in notes]
-    return [Section(_COMPARED, (*sentences, comparison.block()))]
+    return [Section(_COMPARED, [*picture_ways(comparison), *sentences, comparison.block()])]
 
 
 def _describe_reliability(draws: Draws) -> list[Section]:
@@ -209,7 +201,8 @@ def _describe_weights(draws: WeightDraws, unit: str, report: Report) -> Section:
         ]
         if len(draws.flat) == 1:
             changes[0] = "A single draw has no interval: the uncertainty of the changes is unknown."
-    return Section("What moved", [*doubt, units, *changes, _tabulate_weights(draws, unit)])
+    table = _tabulate_weights(draws, unit)
+    return Section("What moved", [_picture_forest(draws, unit), *doubt, units, *changes, table])
 
 
 def _tabulate_weights(draws: WeightDraws, unit: str) -> Table:
@@ -315,7 +308,9 @@ def _compute_shares(weights: Float64) -> Float64:
     return np.abs(weights) / norm if norm > 0 else np.zeros_like(weights)
 
 
-def _describe_diagnostics(draws: Draws, report: Report) -> Section:
+def _describe_diagnostics(
+    draws: Draws, report: Report, scaled: Draws, unit: str, top: int
+) -> Section:
     header = ("diagnostic", "worst value", "limit", "verdict", "worst at")
     rows = [finding.cells for finding in report.rows]
     passed = [finding.passed for finding in report.rows]
@@ -323,33 +318,22 @@ def _describe_diagnostics(draws: Draws, report: Report) -> Section:
     if draws.weighted:
         share = 100 * draws.importance.max()
         blocks.append(f"The heaviest sample has {share:.1f}% of the importance weight.")
+    elif draws.shape[1] >= _MIN_DRAWS:
+        blocks += _draw_chains(draws, scaled, unit, top)
     return Section("Diagnostics", blocks)
 
 
-def _draw_pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
-    """Return the section of figures: the weights, the ways to choose, and the chains."""
-    comparison = read_comparison(draws.record)
-    ways = [] if comparison is None else picture_ways(comparison)
-    figures = list[Html](ways)
-    # The figure of the weights is as high as that of the chains beside it, but for other figures.
-    height = 0.0
-    if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:
-        figures.append(_draw_chains(draws, scaled, unit, top))
-        height = 0.0 if ways else chains_height(min(top, len(list_components(draws)[0])))
-    if draws.main:
-        weights = WeightDraws(scaled)
-        shown = sorted(weights.largest_shifts(_MAX_FOREST), key=lambda k: -weights.mean[k])
-        count = len(weights.features)
-        suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < count else ""
-        caption = f"{_capitalise(unit)}. {_FOREST}{suffix}"
-        alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
-        forest = _draw_forest(weights, shown, unit, height)
-        figures.insert(0, embed_figure(forest, alternative, caption, "svg"))
-    return Section("In pictures", [gallery(figures)])
+def _picture_forest(weights: WeightDraws, unit: str) -> Html:
+    """Return the figure of the weights."""
+    shown = sorted(weights.largest_shifts(_MAX_FOREST), key=lambda k: -weights.mean[k])
+    suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(weights.features) else ""
+    alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
+    caption = f"{_capitalise(unit)}. {_FOREST}{suffix}"
+    return embed_figure(_draw_forest(weights, shown, unit), alternative, caption, "svg")
 
 
-def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Html:
-    """Return the figure of the chains of the components that mix worst."""
+def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> list[Html]:
+    """Return the figures of the chains of the components that mix worst."""
     names, worst = list_components(draws)[0], find_worst_mixing(draws, top)
     kind = "weights" if draws.main else "variables"
     kind += " and other parameters" if 0 < len(draws.main_names) < len(names) else ""
@@ -357,9 +341,8 @@ def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Html:
     if draws.shape[0] > MAX_CHAINS:
         limits.append(f"the first {MAX_CHAINS} of {draws.shape[0]} chains")
     shown = f" Shown: {', '.join(limits)}; the diagnostics are of all." if limits else ""
-    unit = f" Weights: {unit}." if draws.main else ""
-    caption = f"{CAPTION}{unit}{shown}"
-    return embed_figure(draw_traces(scaled, worst), f"Traces of {', '.join(worst)}", caption)
+    note = f"Weights: {unit}.{shown}" if draws.main else shown.strip()
+    return picture_chains(scaled, worst, note)
 
 
 def _describe_provenance(draws: Draws) -> Section:
@@ -372,19 +355,15 @@ def _describe_provenance(draws: Draws) -> Section:
     return Section("How it was made", blocks)
 
 
-def _draw_forest(
-    draws: WeightDraws, features: Sequence[int], unit: str = _RAW, height: float = 0.0
-) -> Figure:
+def _draw_forest(draws: WeightDraws, features: Sequence[int], unit: str) -> Figure:
     """Draw intervals of some weights over those of their prior, and canonical weights as crosses.
 
     Args:
         draws: the posterior.
         features: positions of the weights, one row each.
         unit: of the weights.
-        height: of the figure at least, in inches.
     """
-    least = max(0.5 + 0.28 * len(features), height - 0.5)  # the axis has the rest
-    figure, ((axes,),) = empty_figure(1, 1, least, width=NARROW)
+    figure, ((axes,),) = empty_figure(1, 1, 0.5 + 0.28 * len(features))
     rows = np.arange(len(features))[::-1]
     low, high = draws.marginal.interval(PROBABILITY)[:, features]
     limits = [low, high]
@@ -415,7 +394,7 @@ def _draw_reliability(reliability: Reliability) -> Figure:
     Args:
         reliability: that a posterior records.
     """
-    figure, ((axes,),) = empty_figure(1, 1, 3.4, width=NARROW)
+    figure, ((axes,),) = empty_figure(1, 1, 2.8)
     p = np.linspace(0.5, 1.0, 101)
     curves = reliability.curves(p)
     axes.plot(p, p, color="0.3", linestyle="--", linewidth=0.8)
@@ -446,7 +425,8 @@ def draw_ways(comparison: BaselineComparison) -> Figure:
         comparison: with differences to the adapted weights.
     """
     rows = sorted(_select_ways(comparison), key=lambda row: row.difference, reverse=True)
-    figure, ((axes,),) = empty_figure(1, 1, 0.6 + 0.36 * len(rows), width=NARROW)
+    figure, ((axes,),) = empty_figure(1, 1, 0.8 + 0.36 * len(rows))
+    axes.locator_params(axis="x", nbins=5)
     heights = np.arange(len(rows))
     difference, low, high = (
         -np.array([getattr(row, name) for row in rows]) for name in ("difference", "low", "high")
@@ -457,7 +437,7 @@ def draw_ways(comparison: BaselineComparison) -> Figure:
     axes.axvline(0, color="0.3", linestyle="--", linewidth=0.8)
     axes.set_yticks(heights, [textwrap.fill(label(row.name, 40), 20) for row in rows])
     axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.set_xlabel(f"{comparison.measure}, minus adapted weights\n(right: better)")
+    axes.set_xlabel(f"{comparison.measure}\nminus adapted weights\n(right: better)")
     return figure
 
 

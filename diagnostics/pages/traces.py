@@ -14,13 +14,12 @@ from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.diagnostics.check.convergence import BulkESS
 from bpa_ppl.diagnostics.check.diagnostic import FEWEST, list_components
 from bpa_ppl.diagnostics.pages.figures import (
-    NARROW,
     embed_figure,
     empty_figure,
     label,
     write_figure,
 )
-from bpa_ppl.diagnostics.pages.page import Headline, Section, page, write_page
+from bpa_ppl.diagnostics.pages.page import Headline, Html, Section, page, write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.errors import DataError, list_names, unknown_name, wrong_value
 from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
@@ -42,23 +41,26 @@ _LAGS, _SIZES = 60, 20
 MAX_CHAINS = 8
 _KINDS = (".png", ".svg", ".pdf", ".html")
 _ROW = 1.1  # height of a component, in inches
-_RATIOS = (1, 3, 1)  # of the widths of density, trace and ranks
-#: How to read the figure.
-CAPTION = (
-    "One colour a chain. Left: the density of its draws. Middle: every draw, with the warm-up on "
-    "grey; chains that mix look like one band without steps or slopes. Right: the ranks of its "
-    "draws among all draws, compared with uniform ranks (dashed); chains that agree stay near them."
+_WIDTH, _RATIOS = 5.6, (1, 2, 1)  # of the figure, in inches; and of densities, traces and ranks
+#: How to read the figures of the chains: densities, traces and ranks.
+_CAPTIONS = {
+    "Densities": "The density of the draws of each chain. One colour a chain.",
+    "Traces": "Every draw, with the warm-up on grey; chains that mix look like one band without "
+    "steps or slopes.",
+    "Ranks": "The ranks of the draws of each chain among all draws, compared with uniform ranks "
+    "(dashed); chains that agree stay near them.",
+}
+_LAG_CAPTION = (
+    "The autocorrelation of each chain by the lag; the sooner it falls to 0, the more a draw is "
+    "worth."
 )
-#: How to read the figure of the mixing.
-MIXING = (
-    "Left: the autocorrelation of each chain by the lag; the sooner it falls to 0, the more a draw "
-    "is worth. Right: the effective draws of the bulk and of the tails as the run grows; lines "
-    "that rise steadily belong to chains that have found their distribution. Dashed: 400."
+_ESS_CAPTION = (
+    "The effective draws of the bulk and of the tails as the run grows; lines that rise steadily "
+    "belong to chains that have found their distribution. Dashed: 400."
 )
-#: How to read the figure of the energy.
-ENERGY = (
-    "Left: the energies of draws, and their changes from draw to draw; where the changes are much "
-    "narrower, a Hamiltonian sampler explores slowly. Right: the two variables with the fewest "
+_ENERGY_CAPTION = (
+    "Above: the energies of draws, and their changes from draw to draw; where the changes are much "
+    "narrower, a Hamiltonian sampler explores slowly. Below: the two variables with the fewest "
     "effective draws, divergent transitions in red; where these cluster, the draws are biased."
 )
 
@@ -100,24 +102,25 @@ def write_traces(
     draws = _require_chains(posterior, var_names, log_weights)
     chosen = _choose_components(draws, var_names, top)
     scaled = standardise(draws) or draws
-    figure = draw_traces(scaled, chosen, _find_left_out(draws, chosen, var_names))
     if suffix != ".html":
-        write_figure(figure, path, dpi=150)
+        left_out = _find_left_out(draws, chosen, var_names)
+        write_figure(draw_traces(scaled, chosen, left_out), path, dpi=150)
         if not html:
             return paths
         paths.append(paths[0].with_suffix(".html"))
     report = check_and_record(draws)[1]
-    caption, shown = CAPTION, ", ".join(chosen)
-    if draws.main:
-        unit = "in raw units" if scaled is draws else "per standard deviation"
-        caption += f" Weights are {unit}."
     text = "Converged." if report else "NOT converged: see bpa check."
-    sections = [Section("Chains", [embed_figure(figure, f"Traces of {shown}", caption)])]
-    mixing = embed_figure(draw_mixing(scaled, chosen), f"Mixing of {shown}", MIXING)
-    sections.append(Section("Autocorrelation and effective draws", [mixing]))
+    unit = "in raw units" if scaled is draws else "per standard deviation"
+    note = f"Weights are {unit}." if draws.main else ""
+    lags, growth = draw_mixing(scaled, chosen)
+    mixing = [
+        embed_figure(lags, f"Autocorrelation of {', '.join(chosen)}", _LAG_CAPTION),
+        embed_figure(growth, f"Effective draws of {', '.join(chosen)}", _ESS_CAPTION),
+    ]
     if (energy := draw_energy(draws)) is not None:
         alternative = "Energies, and divergent transitions"
-        sections.append(Section("Energy", [embed_figure(energy, alternative, ENERGY)]))
+        mixing.append(embed_figure(energy, alternative, _ENERGY_CAPTION))
+    sections = [Section("Chains", picture_chains(scaled, chosen, note)), Section("Mixing", mixing)]
     verdict = Headline(text, bool(report))
     write_page(page(title, verdict, sections, signature(draws)), paths[-1])
     return paths
@@ -210,13 +213,27 @@ def find_worst_mixing(draws: Draws, top: int) -> list[str]:
     return [names[k] for k in np.sort(np.argsort(size, kind="stable")[:top])]
 
 
-def chains_height(count: int) -> float:
-    """Return the height of the figure of some components, in inches.
+def picture_chains(draws: Draws, names: Sequence[str], note: str) -> list[Html]:
+    """Return figures of the densities, traces and ranks of some components of chains.
 
-    >>> chains_height(8)
-    9.3
+    Args:
+        draws: chains, weights in the unit to show.
+        names: weights, or cells of other sites.
+        note: added to the caption of the first figure.
     """
-    return round(_ROW * count + 0.5, 3)
+    figures, grids = zip(
+        *(empty_figure(len(names), 1, _ROW, share_x=False) for _ in _CAPTIONS), strict=True
+    )
+    grid = np.hstack(grids)
+    _draw_chains(grid, draws, names)
+    for axes, name in zip(grid, names, strict=True):
+        for one in axes:
+            one.set_title(label(name), loc="left", fontsize="medium", pad=3)
+    notes = (f" {note}", "", "")
+    return [
+        embed_figure(figure, f"{kind} of {', '.join(names)}", f"{caption}{added}")
+        for figure, (kind, caption), added in zip(figures, _CAPTIONS.items(), notes, strict=True)
+    ]
 
 
 def draw_traces(draws: Draws, names: Sequence[str], left_out: Sequence[str] = ()) -> Figure:
@@ -227,13 +244,26 @@ def draw_traces(draws: Draws, names: Sequence[str], left_out: Sequence[str] = ()
         names: weights, or cells of other sites.
         left_out: the components that the figure names as those that are not drawn.
     """
+    from matplotlib.figure import Figure
+
+    figure = Figure((_WIDTH, _ROW * len(names) + 0.5), layout="constrained")
+    grid = figure.subplots(len(names), 3, squeeze=False, width_ratios=_RATIOS)
+    _draw_chains(grid, draws, names)
+    if left_out:
+        names = list_names(map(label, left_out))
+        text = fill(f"not drawn: {names} (var_names or top chooses others)", _LINE)
+        figure.supxlabel(text, fontsize="small", x=0.01, ha="left")
+    return figure
+
+
+def _draw_chains(grid: Any, draws: Draws, names: Sequence[str]) -> None:
+    """Draw densities, traces and ranks of components into axes, (components, 3)."""
     kept, warmup = draws.components(derived=True), {}
     if draws.warmup:
         discarded = Draws(draws.warmup, main=draws.main, dims=draws.dims, coords=draws.coords)
         warmup = discarded.components(derived=True)
     values = np.stack([kept[name][:MAX_CHAINS] for name in names], axis=-1)
-    size = NARROW, chains_height(len(names))
-    figure, grid = plot_chains(values, figsize=size, width_ratios=_RATIOS, layout="constrained")
+    plot_chains(grid, values)
     for name, (density, traces, ranks) in zip(names, grid, strict=True):
         before = warmup.get(name, kept[name][:, :0])[:MAX_CHAINS]
         start = -before.shape[1]
@@ -252,14 +282,9 @@ def draw_traces(draws: Draws, names: Sequence[str], left_out: Sequence[str] = ()
     titles = "density", "draw (warm-up on grey)" if warmup else "draw", "ranks"
     for axes, title in zip(grid[-1], titles, strict=True):
         axes.set_xlabel(title)
-    if left_out:
-        names = list_names(map(label, left_out))
-        text = fill(f"not drawn: {names} (var_names or top chooses others)", _LINE)
-        figure.supxlabel(text, fontsize="small", x=0.01, ha="left")
-    return figure
 
 
-def draw_mixing(draws: Draws, names: Sequence[str]) -> Figure:
+def draw_mixing(draws: Draws, names: Sequence[str]) -> list[Figure]:
     """Draw the autocorrelation of each chain, and the effective draws of growing parts of the run.
 
     Args:
@@ -267,7 +292,8 @@ def draw_mixing(draws: Draws, names: Sequence[str]) -> Figure:
         names: the components.
     """
     components, (_, count) = draws.components(derived=True), draws.shape
-    figure, grid = empty_figure(len(names), 2, _ROW, width=NARROW)
+    figures, grids = zip(*(empty_figure(len(names), 1, _ROW) for _ in range(2)), strict=True)
+    grid = np.hstack(grids)
     sizes = np.unique(np.linspace(max(count // _SIZES, FEWEST), count, _SIZES).astype(int))
     for name, (lags, growth) in zip(names, grid, strict=True):
         chains = components[name][:MAX_CHAINS]
@@ -276,12 +302,13 @@ def draw_mixing(draws: Draws, names: Sequence[str]) -> Figure:
             effective = [ess(components[name][:, :size], method) for size in sizes]
             growth.plot(sizes * len(components[name]), effective, colour, label=method)
         growth.axhline(BulkESS().limit, color="0.5", linestyle="--", linewidth=0.8)
-        lags.set_title(label(name), loc="left", fontsize="medium", pad=3)
+        for axes in (lags, growth):
+            axes.set_title(label(name), loc="left", fontsize="medium", pad=3)
         lags.set_ylim(-0.3, 1.05)
     grid[0, 1].legend(loc="upper left", fontsize="small", frameon=False)
     grid[-1, 0].set_xlabel("lag")
     grid[-1, 1].set_xlabel("draws")
-    return figure
+    return [*figures]
 
 
 def draw_energy(draws: Draws) -> Figure | None:
@@ -294,8 +321,7 @@ def draw_energy(draws: Draws) -> Figure | None:
     pair = find_worst_mixing(draws, 2)
     if energy is None and (diverging is None or len(pair) < 2):
         return None
-    figure, grid = empty_figure(1, 2, 2 * _ROW, share_x=False, width=NARROW)
-    energies, pairs = grid[0]
+    figure, ((energies,), (pairs,)) = empty_figure(2, 1, 2 * _ROW, share_x=False)
     if energy is not None:
         centred = np.asarray(energy, np.float64)
         changes, centred = np.diff(centred, axis=1).ravel(), (centred - centred.mean()).ravel()

@@ -28,7 +28,7 @@ from bpa_ppl.densities.mode import require_mode
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, unflatten
 from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
-from bpa_ppl.diagnostics.pages.figures import NARROW, label
+from bpa_ppl.diagnostics.pages.figures import label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.ways.judged import ACCURACY
 from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
@@ -272,7 +272,7 @@ class Judges(Outcome):
 
         names, place = [label(row.name) for row in self.rows], np.arange(len(self.rows))
         heights = [*[0.28 * len(place) + 1] * 2, *[2.2] * (1 + bool(self.juries))]
-        figure = Figure((NARROW, sum(heights)), layout="constrained")
+        figure = Figure((5.6, sum(heights)), layout="constrained")
         parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
         numbers = np.array([astuple(row)[1:] for row in self.rows]).T
         weight, low, high, _, lost, error, _ = numbers

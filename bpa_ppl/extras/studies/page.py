@@ -14,8 +14,6 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_with_spread, has_width
 from bpa_ppl.diagnostics.pages.figures import (
-    NARROW,
-    WIDTH,
     embed_figure,
     empty_figure,
     label,
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
 
 #: Kinds of figure files that can be written next to the page.
 _KINDS = ("none", "png", "pdf")
-_HEIGHT = 3.6  # inches
+_HEIGHT = 2.8  # inches
 _MARKERS = "osv^D<>pX*"
 _INTERVALS = (
     "Each number is the mean over draws of A; ± is the published size of the 95% interval, twice "
@@ -300,7 +298,8 @@ def _make_sections(
         tables = _tabulate_sizes(
             curve, f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ."
         )
-        yield Section(f"{metric.upper()} against |A|", [_INTERVALS, picture(metric, text), *tables])
+        notes = [_INTERVALS] if metric == metrics[0] else []
+        yield Section(f"{metric.upper()} against |A|", [*notes, picture(metric, text), *tables])
     if "seconds" in figures:
         spent = [(t, f"{t['learning']:.2f}") for t in times if not t["setting"] and t["learning"]]
         text = "Seconds to adapt or tune against the number of adaptation sentences"
@@ -350,9 +349,7 @@ def _tabulate_sizes(cells: Iterable[tuple[Row, str]], caption: str) -> Iterator[
 
 
 def _draw_sizes(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
-    """Draw columns of rows against |A|, one row of axes a domain; means on a linear axis.
-
-    With a single domain, the columns are below each other, so that phones show them whole.
+    """Draw columns of rows against |A| below each other, for each domain; means on a linear axis.
 
     Args:
         rows: of all methods.
@@ -361,10 +358,8 @@ def _draw_sizes(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
     from matplotlib.ticker import LogLocator, NullLocator
 
     domains = _keep_distinct(row["domain"] for row in rows)
-    alone = len(domains) == 1
-    shape = (len(titles), 1) if alone else (len(domains), len(titles))
-    figure, grid = empty_figure(*shape, _HEIGHT, width=NARROW if alone else WIDTH)
-    for domain, line in zip(domains, grid.T if alone else grid, strict=True):
+    figure, grid = empty_figure(len(domains) * len(titles), 1, _HEIGHT)
+    for domain, line in zip(domains, grid.reshape(len(domains), -1), strict=True):
         of_domain = [row for row in rows if row["domain"] == domain]
         ticks = sorted({row["size"] for row in of_domain})
         for axes, (column, title) in zip(line, titles.items(), strict=True):
@@ -405,11 +400,9 @@ def draw_settings(points: Sequence[Row], setting: str, titles: Mapping[str, str]
         setting: its name.
         titles: the label of each metric.
     """
-    values, columns = _keep_distinct(point["value"] for point in points), min(len(titles), 3)
-    figure, grid = empty_figure(-(-len(titles) // columns), columns, _HEIGHT, share_x=False)
-    for axes in grid.flat[len(titles) :]:
-        axes.remove()
-    for axes, (metric, title) in zip(grid.flat, titles.items(), strict=False):
+    values = _keep_distinct(point["value"] for point in points)
+    figure, grid = empty_figure(len(titles), 1, _HEIGHT)
+    for axes, (metric, title) in zip(grid.flat, titles.items(), strict=True):
         of_metric = _select(points, metric)
         names = _keep_distinct(point["curve"] for point in of_metric)
         for number, (name, style) in enumerate(_choose_styles(names)):
@@ -439,8 +432,7 @@ def _choose_styles(names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]
 
 def _add_legend(figure: Figure, axes: Any) -> None:
     handles, names = axes.get_legend_handles_labels()
-    columns = 5 if figure.get_figwidth() == WIDTH else 3
-    figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize="small")
+    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize="small")
 
 
 def _keep_distinct(names: Iterable[str]) -> list[str]:

@@ -156,7 +156,7 @@ def test_commands_take_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     succeed("trace", "any.nc", "-o", "any.html", "--var-names", "theta", "mu")
     page = Path("any.html").read_text("utf-8")
     assert 'alt="Traces of theta[0], theta[1], theta[2], mu"' in page
-    assert "Energy" in page
+    assert "Energies" in page
     unknown = run("trace", "any.nc", "-o", "any.png", "--var-names", "tau")
     assert unknown.code == 2
     assert "posterior tau: choose from mu, theta[0], " in unknown.err
@@ -181,7 +181,7 @@ def test_a_figure_has_the_worst_hundred(caplog: pytest.LogCaptureFixture) -> Non
 
 def test_mixing_and_energy_show_the_draws() -> None:
     draws = open_draws(hierarchy()).draws
-    lags, growth = draw_mixing(draws, ["mu"]).axes
+    lags, growth = (figure.axes[0] for figure in draw_mixing(draws, ["mu"]))
     assert [line.get_ydata()[0] for line in lags.lines] == [1.0] * 4
     assert growth.lines[0].get_ydata()[-1] == pytest.approx(float(ess(draws.values["mu"])))
     figure = draw_energy(draws)

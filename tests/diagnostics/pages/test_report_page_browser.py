@@ -19,7 +19,7 @@ MEASURE = """(() => {
   const width = e => e.getBoundingClientRect().width;
   const root = document.documentElement;
   return {
-    images: [...document.images].map(i => [i.naturalWidth, width(i)]),
+    images: [...document.images].map(i => [i.naturalWidth, width(i), i.y]),
     cut: [...document.querySelectorAll(".wide")].map(e => e.scrollWidth - e.clientWidth),
     sideways: root.scrollWidth - root.clientWidth,
     colour: getComputedStyle(document.body).color.match(/\\d+/g).slice(0, 3).map(Number),
@@ -85,16 +85,21 @@ def test_every_picture_is_shown_in_full_and_dark_on_a_dark_page(
 ) -> None:
     """All pages have the same style sheet."""
     page = opened(browser, html, tmp_path)
-    page.resize(1280, 900)
+    page.resize(390, 900)
+    phone = page.get(MEASURE)
+    page.resize(1200, 900)
     found = []
     for scheme in ("light", "dark"):
         page.prefer(scheme)
         found.append(page.get(MEASURE))
     light, dark = found
-    assert len(light["images"]) == html.count("<img ") == 3
-    assert all(natural > 400 and 500 < width < 1280 for natural, width in light["images"])
+    assert len(light["images"]) == html.count("<img ") == 5
+    for images in (phone["images"], light["images"]):
+        assert all(natural > 350 and 350 < width < 390 for natural, width, _ in images)
+    rows = [len({y for *_, y in of["images"][-3:]}) for of in (phone, light)]
+    assert rows == [3, 1]  # densities, traces and ranks
     assert light["cut"] == [0] * html.count('class="wide')
-    assert light["sideways"] == 0
+    assert (phone["sideways"], light["sideways"]) == (0, 0)
     assert sum(light["colour"]) < 200 < 600 < sum(dark["colour"])  # the text, to 3 × 255
     assert (light["picture"], dark["picture"]) == ("none", "invert(0.9) hue-rotate(180deg)")
 

@@ -135,8 +135,8 @@ def test_a_page_has_the_figure_and_the_verdict(tmp_path: Path) -> None:
     path = tmp_path / "traces.html"
     write_traces(chains(), path, title="Traces of a walk")
     outline = Outline(path.read_text(encoding="utf-8"))
-    pictures = ["Traces of LM0, TM0", "Mixing of LM0, TM0"]
-    assert outline.values("img", "alt") == pictures
+    kinds = "Densities", "Traces", "Ranks", "Autocorrelation", "Effective draws"
+    assert outline.values("img", "alt") == [f"{kind} of LM0, TM0" for kind in kinds]
     assert "Converged." in outline.texts
 
 
