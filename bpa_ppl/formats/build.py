@@ -286,15 +286,15 @@ class _Tables:
         Raises:
             DataError: if a feature is missing for some candidates, or a name has no column.
         """
-        count, roles = len(lines), self.schema.roles
+        count, roles, origin = len(lines), self.schema.roles, self.schema.origin
         totals = numbers.pop(TOTAL, None)
         if isinstance(roles.missing, Mapping) and not self._has_tables:
             present, features = {**numbers, **extras}, roles.features or ()
             for name in roles.missing:  # by their own names, not by labels
                 if name not in (*present, *features):
-                    there, of = self._describe(present), self.schema.origin
+                    there = self._describe(present)
                     message = f"no column {name}{suggest_name(name, present)}: {there}"
-                    raise DataError(message, of, parameter="missing", code="missing-column")
+                    raise DataError(message, origin, parameter="missing", code="missing-column")
         self._has_tables = True
         if totals is not None and np.isnan(totals).any():
             extras[TOTAL], totals = totals, None
@@ -308,9 +308,18 @@ class _Tables:
         if roles.optional:
             extras |= lacking
             numbers = {n: of for n, of in numbers.items() if n not in lacking}
-        else:
-            self._require_features(lines, candidate, numbers, lacking, extras)
-            self._features = self._features or tuple(numbers)
+        elif new := [n for n in numbers if self._features is not None and n not in self._features]:
+            problem = f"{new[0]} is missing for all candidates before: "
+            problem += advise_values(new[:1], by_name=True)
+            line, code = int(lines[0]), "missing-feature"
+            raise DataError(problem, origin, line, parameter="missing", code=code)
+        elif lacking:
+            raise missing_values(lacking, candidate, origin, lines, parameter="missing")
+        elif self._features is None:
+            present = {**numbers, **extras}
+            for parameter, patterns in (("features", roles.features), ("exclude", roles.exclude)):
+                require_columns(patterns or (), present, self._describe, origin, parameter)
+            self._features = tuple(numbers)
         table = np.empty((count, len(numbers)))
         for place, values in enumerate(numbers.values()):
             table[:, place] = values
@@ -321,39 +330,6 @@ class _Tables:
             "extras": extras,
             "cells": frozenset() if self.schema.typed else frozenset(extras),
         }
-
-    def _require_features(
-        self,
-        lines: Int64,
-        candidate: Callable[[int], str],
-        numbers: Mapping[str, Float64],
-        lacking: Mapping[str, Float64],
-        extras: Mapping[str, Any],
-    ) -> None:
-        """Raise a DataError unless features are complete, and each name has a column.
-
-        Args:
-            lines: of the candidates of a table.
-            candidate: names the candidate in a row.
-            numbers: the features.
-            lacking: those of which some values are missing.
-            extras: the other columns.
-        """
-        roles = self.schema.roles
-        new = [n for n in numbers if self._features is not None and n not in self._features]
-        if new:
-            problem = f"{new[0]} is missing for all candidates before: "
-            problem += advise_values(new[:1], by_name=True)
-            line, code = int(lines[0]), "missing-feature"
-            raise DataError(problem, self.schema.origin, line, parameter="missing", code=code)
-        if lacking:
-            origin = self.schema.origin
-            raise missing_values(lacking, candidate, origin, lines, parameter="missing")
-        if self._features is None:
-            present = {**numbers, **extras}
-            for parameter, patterns in (("features", roles.features), ("exclude", roles.exclude)):
-                describe = self._describe
-                require_columns(patterns or (), present, describe, self.schema.origin, parameter)
 
     def _describe(self, present: Mapping[str, Any]) -> str:
         """Return the columns of numbers among some columns, for messages."""

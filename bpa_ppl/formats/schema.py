@@ -453,10 +453,18 @@ class Schema:
         extras: dict[str, Any] = {}
         for name, values in block.candidates.items():
             short = name.removeprefix(OF_FEATURES)
-            if short != name:
-                self._check_name_of_feature(short, block)
+            if short != name and short in (TEXT, TOTAL):
+                problem = f"a feature called {short}, as the {short} of candidates is: rename it"
+                raise self.error(problem, block.line[0], code="bad-name")
+            if short != name and short in block.candidates:
+                problem = f"two fields {short}, one of them in {OF_FEATURES[:-1]}: rename one"
+                raise self.error(problem, block.line[0], code="duplicate")
             if name == TEXT:
-                self._check_texts(block, texts)
+                if set(map(type, texts)) - {str} or "\0" in "".join(texts):
+                    kind = "row" if block.parent is None else "candidate"
+                    self._refuse(f"text of a {kind}", block, TEXT, texts)
+                if not self.typed and any(text.startswith(("[", "{", " ")) for text in texts):
+                    self._refuse("cell", block, TEXT, texts)
             elif name == ID and block.parent is not None:  # it names the candidate
                 extras[name] = self._others(values)
             elif name == TOTAL or self._is_feature(name, values):
@@ -470,23 +478,6 @@ class Schema:
             problem += " one of them"
             raise self.error(problem, self._sentence_lines[name], "bad-data")
         return numbers, extras
-
-    def _check_name_of_feature(self, name: str, block: Block) -> None:
-        """Refuse a feature of the file with the name of another column."""
-        if name in (TEXT, TOTAL):
-            problem = f"a feature called {name}, as the {name} of candidates is: rename it"
-            raise self.error(problem, block.line[0], code="bad-name")
-        if name in block.candidates:
-            problem = f"two fields {name}, one of them in {OF_FEATURES[:-1]}: rename one"
-            raise self.error(problem, block.line[0], code="duplicate")
-
-    def _check_texts(self, block: Block, texts: Sequence[Any]) -> None:
-        """Refuse what is not the text of a candidate."""
-        if set(map(type, texts)) - {str} or "\0" in "".join(texts):
-            kind = "text of a row" if block.parent is None else "text of a candidate"
-            self._refuse(kind, block, TEXT, texts)
-        if not self.typed and any(text.startswith(("[", "{", " ")) for text in texts):
-            self._refuse("cell", block, TEXT, texts)
 
     def _is_feature(self, name: str, values: Any) -> bool:
         """Return whether a column is a feature, which stays the same to the end of the file."""
