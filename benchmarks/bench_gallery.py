@@ -84,7 +84,7 @@ def run_numpyro(module: str, name: str, calls: int = 2) -> dict[str, Any]:
             mcmc.run(jax.random.key(seed), *program.data)
             # ArviZ cannot compute log likelihoods if discrete sites are summed out.
             data = arviz.from_numpyro(mcmc, log_likelihood=not program.is_discrete)
-        except Exception as error:  # whatever NumPyro raises
+        except Exception as error:  # any error of NumPyro
             if seed:  # another start of the chains than that of the first call
                 break
             return {"refused": str(error), "cpu": [process_time() - start]}
@@ -123,7 +123,7 @@ def run_reference(name: str, draws: int) -> Moments | None:
     mcmc = MCMC(kernel, num_warmup=2000, num_samples=draws, num_chains=4, progress_bar=False)
     try:
         mcmc.run(jax.random.key(2), *program.data)
-    except Exception:  # whatever NumPyro raises
+    except Exception:  # any error of NumPyro
         return None
     samples = mcmc.get_samples(group_by_chain=True)
     largest = arviz.rhat(arviz.from_dict(posterior=samples)).to_array().max()

@@ -96,7 +96,7 @@ def read_halves(
 ) -> list[Half]:
     """Return the halves of every domain, each once as the pool and once as the test set.
 
-    The human judgements are the column `mqm`, whatever they are, and those to adapt to `gain`.
+    The human judgements are the column `mqm`, and those to adapt to `gain`.
 
     Args:
         files: the names of the files.

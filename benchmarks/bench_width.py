@@ -1,4 +1,4 @@
-"""Times of `adapt` by the number of features, beside two regressions of scikit-learn.
+"""Times of `adapt` by the number of features, and of two regressions of scikit-learn.
 
     python benchmarks/bench_width.py [--features 10 50 ...] [--lists 50] [--candidates 10]
 

@@ -225,7 +225,7 @@ def two_modes() -> None:
 
 
 def cauchy() -> None:
-    """A variable without a mean beside one that has one."""
+    """A variable without a mean, and one that has one."""
     numpyro.sample("x", dist.Cauchy(0, 1))
     numpyro.sample("y", dist.Normal(0, 1))
 

@@ -1,4 +1,4 @@
-"""Run a benchmark, and store what it prints beside the page of the documentation that shows it.
+"""Run a benchmark, and store its output next to the page of the documentation that shows it.
 
     python benchmarks/record.py PAGE [OPTIONS OF THE SCRIPT]
 

@@ -81,7 +81,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         posterior_: the posterior, ArviZ data.
         coef_: (features,) the posterior mean of the weights.
         standardised_coef_: (features,) the same times the standard deviation of the column within
-            the lists of the fit, to compare the columns with each other, whatever their units.
+            the lists of the fit, to compare columns of different units.
         n_lists_: the number of lists of the fit.
         n_features_in_: the number of columns of `X`.
         feature_names_in_: their names, if `X` is a data frame.

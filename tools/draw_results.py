@@ -1,4 +1,4 @@
-"""Draw the pictures of the pages of results from the outputs that are stored beside them.
+"""Draw the pictures of the pages of results from the outputs that are stored next to them.
 
     python tools/draw_results.py [PAGE ...]
 

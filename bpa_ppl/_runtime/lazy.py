@@ -13,7 +13,7 @@ from typing import Any
 def attach_stub(
     module: str, file: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a module, from the stub file beside it.
+    """Return `__getattr__`, `__dir__` and `__all__` of a module, from its stub file.
 
     Type checkers and editors read the stub file, `NAME.pyi`, so that public names are written once.
     Its lines are `from MODULE import NAME as NAME`. `import bpa_ppl` loads neither JAX nor ArviZ.

@@ -148,7 +148,7 @@ class Reranker:
         self._set_up()
 
     def _set_up(self) -> None:
-        """Prepare what reads lists and decides; in another process it is prepared anew."""
+        """Prepare what reads lists and decides; in another process it is prepared again."""
         record = self.draws.record
         gain = record.observed.gain
         # The texts of a list cannot be compared by other gains, such as a column.

@@ -251,7 +251,7 @@ def explain_errors(model: Any) -> Iterator[None]:
         remedy = _find_line(error, model) or "the line is in the traceback of this cause"
         if isinstance(error, jax.errors.JAXTypeError):
             remedy = (
-                "a model is compiled, so it has the same sites whatever their values are, and "
+                "a model is compiled, so its sites must not depend on their values, and "
                 "computes with jax.numpy: use jnp.where in place of if, and jnp in place of np"
             )
         if "unexpected PRNG key" in text:

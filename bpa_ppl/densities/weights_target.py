@@ -6,8 +6,8 @@ units, or their weights are replaced by directions in the span of the lists.
 The likelihood depends on the weights λ through X λ alone, where the rows of X are the differences
 of candidates. So units of features do not matter; and with fewer rows than features it depends on λ
 only through their span. With λ = m + F z and z ~ N(0, I) a priori, and an orthonormal basis V of
-the rows of X F, u = Vᵀ z is N(0, I) too, and z = V u + (I − V Vᵀ) ε with ε ~ N(0, I), whatever the
-lists are. So u has as many dimensions as rows, and draws of u and ε are draws of all weights.
+the rows of X F, u = Vᵀ z is N(0, I) too, and z = V u + (I − V Vᵀ) ε with ε ~ N(0, I), for any
+lists. So u has as many dimensions as rows, and draws of u and ε are draws of all weights.
 """
 
 from __future__ import annotations

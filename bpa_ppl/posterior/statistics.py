@@ -250,7 +250,7 @@ def _has_same_sequence(
 def _label_nearby(line: Float64, neighbours: int) -> npt.NDArray[np.int64]:
     """Return labels of points on a line; the same for points much nearer than their neighbours.
 
-    Of independent draws, a fiftieth has another one as near, whatever their distribution is.
+    Of independent draws, a fiftieth has another one as near, for any distribution.
     """
     order = np.argsort(line)
     sorted_line = line[order]

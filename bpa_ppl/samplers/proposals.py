@@ -235,7 +235,7 @@ class Proposal(Protocol):
 class SkewedProposal:
     """A mixture of a skewed Gaussian and a Student t around the mode.
 
-    The draws follow the posterior whatever the proposal is, because it is fixed before any draw is
+    The draws follow the posterior for any proposal, because it is fixed before any draw is
     kept; the heavy tails of the t keep the ratio of the densities bounded (Hesterberg 1995).
 
     Attributes:

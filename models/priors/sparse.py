@@ -42,7 +42,7 @@ class Horseshoe(PriorFamily, frozen=True):
 
     The overall scale τ ~ C⁺(0, τ₀) has the median τ₀ = p₀ / (D − p₀) for D sparse features of which
     p₀ = `relevant` are expected to matter (Piironen & Vehtari 2017); D − p₀ is at least 1. Their
-    factor σ / √n is left out: τ₀ is in units of s, whatever the number of sentences.
+    factor σ / √n is left out: τ₀ is in units of s, for any number of sentences.
 
     Args:
         relevant: p₀.

@@ -1,4 +1,4 @@
-"""What `adapt` does unless it is told: the likelihood that suits the gain, and presets."""
+"""The defaults of `adapt`: the likelihood that suits the gain, and presets."""
 
 from __future__ import annotations
 

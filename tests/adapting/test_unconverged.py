@@ -77,7 +77,7 @@ if HAS_EXTRAS:
 
     USES["judges"] = lambda posterior, **options: judges(posterior, LISTS, **options)
     USES["Session"] = lambda posterior, **options: Session(LISTS, prior=posterior, **options)
-#: What describes, stores or compares one, whatever its verdict, or takes nothing from its draws.
+#: What describes, stores or compares one, with any verdict, or takes nothing from its draws.
 DESCRIBES = {
     "as_draws",
     "as_weight_draws",

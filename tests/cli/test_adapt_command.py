@@ -121,7 +121,7 @@ def test_the_file_is_a_prior_and_records_its_domains(learned: Path) -> None:
 
 
 def test_a_posterior_is_the_prior_of_more_sentences(folder: Path) -> None:
-    """Its Gaussian, whatever the file is called; the new posterior records it."""
+    """Its Gaussian, under any name of the file; the new posterior records it."""
     write_shifted(folder / "good.nc", 0.2, "talks")
     succeed(*MAP, "--prior", "talks")
     lists, weights = bpa.read_nbest("nbest", references="ref"), bpa.read_weights("moses.ini")

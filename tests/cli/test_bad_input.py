@@ -75,6 +75,8 @@ COMMANDS = [
     (f"{RERANK} -o nbest", "nbest is also another file"),
     (f"{RERANK} -o hard-link", "hard-link is also another file"),
     (f"{RERANK} -o a --details ./a", "a is also another file"),
+    (f"{RERANK} --details NEW.txt", "is also another file"),
+    (f"{RERANK} -o caf\u00e9.txt --details cafe\u0301.txt", "is also another file"),
     (f"{RERANK} --ask-below 0.9 --ask nbest", "nbest is also another file"),
     (f"{RERANK} --ask-below 0.9 --ask same -o same", "same is also another file"),
     (f"{ADAPT} -r other,ref -o ref", "ref is also another file"),
@@ -110,6 +112,7 @@ COMMANDS = [
     # Posteriors and priors.
     ("check missing.nc", "missing.nc: no such file"),
     ("check .", "a folder"),
+    ("check /dev/zero", "/dev/zero: a device or a socket: give a NetCDF file"),
     (f"{ADAPT} --prior ref", "ref: not a readable NetCDF posterior"),
     ("learn-prior good.nc -o p.json", "good: it holds only its mode"),
     # Lists and texts.

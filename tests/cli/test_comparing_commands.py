@@ -102,10 +102,10 @@ def test_a_program_is_read_from_any_file(
     folder = tmp_path / "folder"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))
-    text = "from __future__ import annotations\nimport dataclasses\nfrom beside import *\n"
+    text = "from __future__ import annotations\nimport dataclasses\nfrom imported import *\n"
     text += "@dataclasses.dataclass\nclass Settings:\n    scale: float = 1.0\n"
     (folder / "my-model.py").write_text(text, "utf-8")
-    Path("normal_mean.py").rename(folder / "beside.py")
+    Path("normal_mean.py").rename(folder / "imported.py")
     name = name.format(folder)
     if name.startswith(".."):
         (tmp_path / "here").mkdir()

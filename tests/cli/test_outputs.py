@@ -248,11 +248,6 @@ def test_an_output_with_another_name_of_an_input(number: int, spelling: str) -> 
     refused("rerank", name, "-o", "symbolic", "-p", "good.nc", mention="is also another file")
 
 
-def test_two_outputs_that_are_one_file(number: int) -> None:
-    outputs = ("-o", "new.txt", "--ask", "sub/up/new.txt", "--ask-below", "0.9")
-    refused("rerank", "nbest", *outputs, "-p", "good.nc", mention="is also another file")
-
-
 #: Names that lead nowhere, although their text contains the name of the lists.
 NOWHERE = ("nodir/../nbest", "ref/../nbest", "nbest/", "sub/../nodir/../nbest", "dangling")
 
@@ -279,12 +274,6 @@ def test_an_output_behind_a_folder_that_does_not_exist(number: int, name: str) -
     if not name.endswith("/"):  # `Path` removes a slash
         with pytest.raises(BpaError), atomic_writer(name) as file:
             file.write("new")
-
-
-def test_outputs_whose_names_differ_in_case_or_in_their_unicode_form(folder: Path) -> None:
-    for one, other in (("new.txt", "NEW.txt"), ("caf\u00e9.txt", "cafe\u0301.txt")):
-        words = ("-o", one, "--details", other, "-p", "good.nc")
-        refused("rerank", "nbest", *words, mention="is also another file")
 
 
 @pytest.mark.needs_extras

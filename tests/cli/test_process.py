@@ -35,7 +35,7 @@ RERANK = ("rerank", "nbest", "-p", "good.nc", "-q")
 
 
 def test_the_installed_program(folder: Path) -> None:
-    assert shutil.which(INSTALLED), "the package is not installed: no program bpa beside Python"
+    assert shutil.which(INSTALLED), "the package is not installed: no program bpa next to Python"
     lists = Path("nbest").read_text("utf-8")
     done = subprocess.run(
         [INSTALLED, "rerank", "-", "-p", "good.nc"],

@@ -20,7 +20,7 @@ from bpa_ppl.posterior.draws import total
 pytestmark = pytest.mark.usefixtures("several_buckets")
 
 NAMES = ("price", "time", "comfort")
-FLAT = 1e8  # the variance of a prior that hardly matters
+FLAT = 1e8  # the variance of a prior that does not matter
 STRENGTHS = np.array([1.5, 0.8, 0.3, -0.2, -0.9, -1.5])
 
 

@@ -113,7 +113,7 @@ def _correlated(seed: int) -> KnownTarget:
 
 
 def _many(seed: int) -> KnownTarget:
-    """Many weights: 50, of which the data determine some well and others hardly."""
+    """Many weights: 50, of which the data determine some well and others poorly."""
     return _rotate_targets(np.geomspace(0.1, 10.0, 50), np.random.default_rng(seed), sentences=4)
 
 

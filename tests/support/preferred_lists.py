@@ -159,7 +159,7 @@ class AnswerLoops:
 
 
 def left_out(pool: bpa.NBest, draws: bpa.Draws, sentence: int) -> np.ndarray:
-    """The smoothed weights of the draws without any answer about a list, whoever gave it."""
+    """The smoothed weights of the draws without any answer about a list, of any judge."""
     log_p = np.asarray(draws.pointwise).reshape(200, -1)
     own = log_p[:, np.asarray(draws.sentence_ids) == pool.sentence_ids[sentence]].sum(axis=1)
     share = np.exp(loo_log_weights(np.zeros(200), own[None])[0][0])

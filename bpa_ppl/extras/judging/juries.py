@@ -243,7 +243,7 @@ class Judges(Outcome):
         won, low, high = self.remaining
         exact = f"exact weights would win {won:.3f} (90% interval {low:.3f} to {high:.3f})"
         expected, *ends = self.further
-        labels = f"more labels will {'not' if ends[0] is None else 'hardly'} help"
+        labels = f"more labels will {'not help' if ends[0] is None else 'help little'}"
         if expected is not None:
             least, most = ("never" if n is None else f"{n:,}" for n in ends)
             labels = format_count(expected, "more label")

@@ -77,7 +77,7 @@ def test_the_ess_of_weighted_draws_is_the_variance_ratio_of_their_means() -> Non
     expected = 1 / np.var([draws.mean[0] for draws in samples])
     sizes = [ess_of_means(draws)[0] for draws in samples]
     assert np.mean(sizes) == pytest.approx(expected, rel=4 * 0.045)
-    # Kish's formula is another number: it counts draws, whatever the function.
+    # Kish's formula is another number: it counts draws, for any function.
     cost = cost_of(*samples[:4])
     assert abs(cost["kish_ess"] / expected - 1) > 4 * 0.045
     assert (cost["bulk_ess"], cost["tail_ess"], cost["r_hat"]) == (None, None, None)

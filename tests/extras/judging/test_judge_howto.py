@@ -25,7 +25,7 @@ SIDES = {"left": [0, 1], "right": [1, 0]}
 
 
 def annotation(by: Any, side: str | None, **fields: Any) -> dict[str, Any]:
-    """Return an annotation of Label Studio, with a box for comments and a choice beside the pair.
+    """Return an annotation of Label Studio, with a box for comments and a choice next to the pair.
 
     The fields are those of https://labelstud.io/guide/task_format.
     """

@@ -272,7 +272,7 @@ def test_the_sentence_on_labels(result: Judges) -> None:
 
     exact = "exact weights would win 0.020 (90% interval 0.010 to 0.040)"
     assert f"- 1,200 more labels would win 0.01 (30 to never): {exact}" in shown((1200, 30, None))
-    assert f"- more labels will hardly help: {exact}" in shown((None, 30, None))
+    assert f"- more labels will help little: {exact}" in shown((None, 30, None))
     assert f"- more labels will not help: {exact}" in shown((None, None, None))
     assert f"- 1 more label would win 0.01 (1 to never): {exact}" in shown((1, 1, None))
     small = str(replace(result, curve=((1, 1.0),)))

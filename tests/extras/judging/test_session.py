@@ -144,7 +144,7 @@ def test_half_of_the_pairs_are_random_and_every_twelfth_is_repeated(long_session
 
 
 def test_pairs_are_asked_once_before_any_comes_again() -> None:
-    """Raters with names get the same random questions instead, whatever they answered."""
+    """Raters with names get the same random questions instead, independent of their answers."""
     session = answered(Session(compared_lists(count=20, size=2), seed=3), 22)
     asked = [judgement.id for judgement in session.judgements if judgement.asked != "repeat"]
     assert len(asked) == 21

@@ -1,4 +1,4 @@
-"""Studies with an outside decoder: tuners in a loop with it, and test sentences decoded anew."""
+"""Studies with an outside decoder: tuners in a loop with it, and test sentences decoded again."""
 
 from __future__ import annotations
 
