@@ -11,6 +11,7 @@ read. New entries that may be absent need no new version. Then write the list ag
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from inspect import get_annotations
 from pathlib import Path
 from typing import Any, get_args
@@ -30,16 +31,19 @@ _RECORDS = [
 ]
 
 
-def describe_fields(cls: type[Struct]) -> Iterator[str]:
+def describe_fields(cls: type[Any]) -> Iterator[str]:
     """Yield the fields of a record, and of the records in it."""
     written = {
         name: of for base in reversed(cls.__mro__) for name, of in get_annotations(base).items()
     }
+    if is_dataclass(cls):
+        yield from (f"{cls.__name__}.{name}: {of}" for name, of in written.items())
+        return
     for info in structs.fields(cls):
         yield f"{cls.__name__}.{info.encode_name}: {written[info.name]}"
     for info in structs.fields(cls):
         for part in (info.type, *get_args(info.type)):
-            if isinstance(part, type) and issubclass(part, Struct):
+            if is_dataclass(part) or (isinstance(part, type) and issubclass(part, Struct)):
                 yield from describe_fields(part)
 
 
