@@ -239,7 +239,7 @@ def describe(
     needs_references = "references" in metric.needs and not with_reference
     preferences = needs_references and has_preferences(lists)
     columns, numbers = _read_columns(lists, metric.columns)
-    excluded = Patterns.of_excluded(to_patterns(exclude, "exclude"))
+    excluded = Patterns.of(to_patterns(exclude, "exclude"))
     reasons = _explain_columns(lists, columns, numbers, excluded)
     sizes = lists.sizes.tolist()
     parallel = [n for n, of in lists.sentence_extras.items() if _fits(of, sizes)]

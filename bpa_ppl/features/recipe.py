@@ -379,7 +379,7 @@ def require_features(
     columns = () if gain is None else gain.columns
     _refuse_gain(features or (), columns, "features")
     numbers = [name for name in numeric_columns(lists) if name not in columns]
-    excluded = list(filter(Patterns.of_excluded(exclude).fit, numbers))
+    excluded = list(filter(Patterns.of(exclude).fit, numbers))
     numbers = [name for name in numbers if name not in excluded]
     problem = f"no features are named: {describe_numbers(lists)}"
     if excluded and not numbers:

@@ -302,7 +302,9 @@ class _Tables:
             numbers.setdefault(name, np.full(count, np.nan))
             extras.pop(name, None)
         for name, values in numbers.items():
-            if (value := roles.fill(name)) is not None:
+            filled = roles.missing
+            value = filled.get(name) if isinstance(filled, Mapping) else filled
+            if value is not None:
                 numbers[name] = np.where(np.isnan(values), value, values)
         lacking = {n: of for n, of in numbers.items() if np.isnan(of).any()}
         if roles.optional:

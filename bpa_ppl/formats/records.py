@@ -102,29 +102,25 @@ def _to_records(records: Any) -> list[Any]:
     """Return records of plain values."""
     if isinstance(records, Mapping):
         rule = "a column of records must be a sequence"
-        columns = [_members(_to_list(values), rule) for values in records.values()]
+        columns = []
+        for values in records.values():
+            is_array = hasattr(values, "__array__") and np.ndim(values)
+            plain = to_plain_values(values) if is_array else values
+            columns.append(to_members(plain, "records", rule))
         try:
             rows = [dict(zip(records, row, strict=True)) for row in zip(*columns, strict=True)]
         except ValueError as error:
             problem = "the columns of records differ in length"
             raise DataError(problem, parameter="records", code="wrong-length") from error
     else:
-        rows = _members(records, "records must be dictionaries, columns by name or a data frame")
+        rule = "records must be dictionaries, columns by name or a data frame"
+        rows = to_members(records, "records", rule)
     if not rows:
         raise UsageError("reading needs at least one record", parameter="records", code="no-data")
     try:
         return list(map(to_plain_values, rows))
     except RecursionError as error:
         raise DataError(_ENDLESS, parameter="records") from error
-
-
-def _to_list(values: Any) -> Any:
-    """Return a column that is an array, or like one, as a list; and any other as it is."""
-    return to_plain_values(values) if hasattr(values, "__array__") and np.ndim(values) else values
-
-
-def _members(values: Any, rule: str) -> list[Any]:
-    return to_members(values, "records", rule)
 
 
 def _read_frame(frame: Any, schema: Schema) -> pa.Table | list[Any]:
@@ -186,7 +182,11 @@ class _Rows:
             candidates = self._columns(list(chain.from_iterable(lists)), of_candidates)
         fields = self._values([record for record, _ in records], lines)
         sentences = {n: to_plain_members(v) for n, v in fields if n != CANDIDATES}
-        for name in [n for n, v in sentences.items() if self._is_named(n) and _has_lists(v)]:
+        for name in [
+            n
+            for n, v in sentences.items()
+            if self._is_named(n) and any(isinstance(of, list | tuple) for of in v)
+        ]:
             column = self._spread(name, sentences.pop(name), sizes, lines)
             self._add(candidates, name, column, of_candidates)
         return Block(candidates, sentences, parents, lines_of)
@@ -203,7 +203,10 @@ class _Rows:
         columns = {name: of[name] for of in (table, flat) for name in of.column_names}
         renamed = self._schema.rename(columns)
         for field in table.schema:
-            if "period" in _find_extension(field):
+            # An extension type that is not registered is in the metadata.
+            extension = getattr(field.type, "extension_name", None)
+            extension = extension or (field.metadata or {}).get(b"ARROW:extension:name", b"")
+            if "period" in str(extension):
                 problem = f"the column {field.name} is of periods of time: convert it to texts, or "
                 problem += "to numbers with a unit"
                 raise self._error(problem, code="wrong-type")
@@ -371,10 +374,6 @@ def is_table(record: Any) -> bool:
     )
 
 
-def _has_lists(values: Sequence[Any]) -> bool:
-    return any(isinstance(value, list | tuple) for value in values)
-
-
 def belongs_to_sentence(name: str) -> bool:
     """Return whether a field is one of the sentence where a record is a candidate.
 
@@ -390,12 +389,6 @@ def _make_block(columns: dict[str, Any], lines: Int64) -> Block:
     sentences = {n: v for n, v in columns.items() if belongs_to_sentence(n)}
     candidates = {n: v for n, v in columns.items() if n not in sentences}
     return Block(candidates, {n: from_arrow(v) for n, v in sentences.items()}, None, lines)
-
-
-def _find_extension(field: pa.Field) -> str:
-    """Return the name of the extension type of a column, also of one that is not registered."""
-    name = getattr(field.type, "extension_name", "")
-    return str(name) or (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
 
 
 def _repetition_error(schema: Schema, names: Iterable[str]) -> DataError:

@@ -33,8 +33,6 @@ class Patterns(NamedTuple):
     Attributes:
         names: names and labels.
         wild: patterns with wildcards.
-        all_numbers: whether `*` is among them, which is all columns of numbers. Of columns that
-            are left out it is all columns, a pattern like any other.
 
     >>> patterns = Patterns.of(["TM0", "judge_*"])
     >>> patterns.fit("TM0[1]"), patterns.fit("judge_a"), patterns.fit("lm")
@@ -43,27 +41,15 @@ class Patterns(NamedTuple):
 
     names: frozenset[str]
     wild: tuple[str, ...]
-    all_numbers: bool
 
     @classmethod
     def of(cls, patterns: Iterable[str]) -> Patterns:
         """Return the patterns that a user gave."""
-        given = list(patterns)
-        wild = [pattern for pattern in given if pattern != ALL and is_pattern(pattern)]
-        return cls(frozenset(given), tuple(wild), ALL in given)
-
-    @classmethod
-    def of_excluded(cls, patterns: Iterable[str]) -> Patterns:
-        """Return the patterns of columns that are left out.
-
-        >>> Patterns.of_excluded(["*"]).fit("lm")
-        True
-        """
-        given = list(patterns)
-        return cls(frozenset(given), tuple(filter(is_pattern, given)), False)
+        listed = list(patterns)
+        return cls(frozenset(listed), tuple(filter(is_pattern, listed)))
 
     def fit(self, name: str) -> bool:
-        """Return whether a column has one of the names, labels and patterns other than `*`."""
+        """Return whether a column has one of the names, labels and patterns."""
         if self.names and matches(name, self.names):
             return True
         return any(fnmatchcase(name, pattern) for pattern in self.wild)
@@ -111,26 +97,19 @@ class Roles:
         if chosen is None or (self.optional and not chosen.fit(name)):
             is_defined, of_all = name != column, self.all_numbers
         else:
-            is_defined, of_all = chosen.fit(name), chosen.all_numbers
+            is_defined, of_all = chosen.fit(name), ALL in (self.features or ())
             if name in self.numbers:
                 return False
         return True if is_defined else None if of_all else False
 
     @cached_property
     def _chosen(self) -> Patterns | None:
-        return None if self.features is None else Patterns.of(self.features)
+        names = self.features  # `*` is all columns of numbers
+        return None if names is None else Patterns.of(name for name in names if name != ALL)
 
     @cached_property
     def _excluded(self) -> Patterns:
-        return Patterns.of_excluded(self.exclude)
-
-    def fill(self, name: str) -> float | None:
-        """Return the value in place of a missing one of a feature.
-
-        >>> Roles(missing={"lm": -9.0}).fill("lm"), Roles(missing=0).fill("lm"), Roles().fill("lm")
-        (-9.0, 0, None)
-        """
-        return self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing
+        return Patterns.of(self.exclude)
 
 
 #: Names, labels and patterns of features; or all roles of columns, as commands give them.

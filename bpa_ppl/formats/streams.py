@@ -351,24 +351,6 @@ def text_lines(blocks: Iterable[bytes], path: AnyInput) -> Iterator[str]:
         first += len(lines)
 
 
-def arrow_file(data: bytes) -> Any:
-    """Return bytes as an in-memory Arrow file.
-
-    An Arrow thread that holds a Python object when the program ends aborts it. Arrow removes a
-    byte-order mark; one inside a file is a part of its text, and is doubled here.
-
-    >>> arrow_file(b"id").read()
-    b'id'
-    """
-    import numpy as np
-    import pyarrow as pa
-
-    data = _BOM + data if data.startswith(_BOM) else data
-    copy = pa.allocate_buffer(len(data))
-    np.frombuffer(copy, np.uint8)[:] = np.frombuffer(data, np.uint8)
-    return pa.BufferReader(copy)
-
-
 @contextmanager
 def output_folder(folder: Path) -> Iterator[None]:
     """Create a folder for results, and its parents; after an error, remove those that are empty.

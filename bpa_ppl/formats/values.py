@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import reprlib
 import shlex
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from bpa_ppl._runtime.arrays import (
     are_finite,
 )
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.streams import arrow_file, decode
+from bpa_ppl.formats.streams import decode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,8 +97,14 @@ def read_csv_columns(
     import pyarrow as pa
     from pyarrow import csv
 
+    if isinstance(data, bytes):
+        # An Arrow thread that holds an object of Python when the program ends aborts it. Arrow
+        # removes a byte-order mark; one inside a file is a part of its text.
+        text = BOM_UTF8 + data if data.startswith(BOM_UTF8) else data
+        data = pa.allocate_buffer(len(text))
+        np.frombuffer(data, np.uint8)[:] = np.frombuffer(text, np.uint8)
     table = csv.read_csv(
-        arrow_file(data) if isinstance(data, bytes) else pa.BufferReader(data),
+        pa.BufferReader(data),
         csv.ReadOptions(
             column_names=list(types),
             use_threads=False,
