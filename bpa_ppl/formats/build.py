@@ -19,7 +19,7 @@ from bpa_ppl.formats.roles import require_columns
 from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.lists.columns import describe_columns
-from bpa_ppl.lists.ids import id_keys
+from bpa_ppl.lists.ids import id_key
 from bpa_ppl.lists.nbest import (
     Column,
     NBest,
@@ -194,7 +194,7 @@ class _Tables:
         pairs = zip(extras_of.get(ID, identifiers), identifiers, strict=True)
         names = [number if name is None else name for name, number in pairs]
         lists_lines = block.line[records[starts]].tolist()
-        self.schema.keys += id_keys(names) if self._entries else ()
+        self.schema.keys += map(id_key, names) if self._entries else ()
         paired: dict[str, Any] = {}
         for entries in self._entries:
             paired[entries.what], numbered = entries.find(self.schema, identifiers, lists_lines)

@@ -31,7 +31,6 @@ from bpa_ppl.lists.ids import (
     describe_other_ids,
     group_references,
     id_key,
-    id_keys,
     to_references,
 )
 
@@ -121,7 +120,7 @@ class SentenceLines(NamedTuple):
         """
         entries, origin, first = self.lines, self.origin, ids.first_id
         if isinstance(entries, Mapping):
-            keys = [*ids.keys, *id_keys(map(ids.name, ids.empty))]
+            keys = [*ids.keys, *(id_key(ids.name(number)) for number in ids.empty)]
             if differ := describe_other_ids(keys, entries, origin):
                 raise self._error(ids, differ, code="mismatch")
             return

@@ -30,11 +30,6 @@ def id_key(value: Any) -> Any:
     return int(value) if is_number(value) and isinstance(value, Integral) else value
 
 
-def id_keys(values: Iterable[Any]) -> list[Any]:
-    """Return the ids of sentences, each as `id_key` does."""
-    return [id_key(value) for value in values]
-
-
 def describe_other_ids(ids: Iterable[Any], references: Mapping[Any, Any], origin: str) -> str:
     """Return how ids of lists and of references differ, with the first three; or an empty text.
 
@@ -124,7 +119,7 @@ def find_references(
     >>> find_references({"1": "B", "0": ()}, [0, 1], "dev.jsonl")
     [(), ('B',)]
     """
-    by_id, keys = group_references(references), id_keys(ids)
+    by_id, keys = group_references(references), list(map(id_key, ids))
     if differ := describe_other_ids(keys, by_id, "the references"):
         raise DataError(differ, origin, parameter="references", code="mismatch")
     return [by_id[key] for key in keys]
