@@ -219,11 +219,11 @@ def log_scale(record: PriorRecord | None, match: Match) -> None:
     nonzero = [f"{name} ({starts[name]:.3g})" for name in names if starts[name]]
     factor, mean = (record.settings or {}).get("mean", 0.0), "mean 0"
     if factor:
-        shared = [f"{n} ({match.agreement[n]:+.2f})" for n in names if n in match.agreement]
-        mean = f"mean {factor:g} × {record.scale:.3g} / spread × the agreement with the "
-        mean += f"other features, {', '.join(shared)},"
+        shared = [f"{n} {match.agreement[n]:+.2f}" for n in names if n in match.agreement]
+        mean = f"mean {factor:g} × {record.scale:.3g} / spread × its correlation with what the "
+        mean += f"features have in common ({', '.join(shared)})"
     if nonzero:
-        mean = f"{mean.removesuffix(',')}, except {', '.join(nonzero)},"
+        mean = f"{mean}, except {', '.join(nonzero)},"
     scale = (
         "an unknown scale, typically" if record.log_deviation is not None else "standard deviation"
     )

@@ -14,7 +14,6 @@ from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written, keep_recorded_files
-from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.check.check import check as measure
 from bpa_ppl.diagnostics.check.check import check_and_record, refuse_unconverged
 from bpa_ppl.diagnostics.pages.page import write_page
@@ -225,8 +224,6 @@ def rerank(
         shared.print_result(f"\n{summary.baselines}\n{sentences}", output)
     elif (recorded := read_comparison(reranker.draws.record)) is not None and recorded.best:
         shared.echo_status(recorded.share_of_best, quiet)
-    rule = RULES.name_of(reranker.rule)
-    shared.echo_status(f"{signature(reranker.draws)}|rule:{rule}", quiet)
 
 
 def weights(

@@ -143,7 +143,7 @@ class BaselineComparison:
     >>> print(result.sentence(result.baseline))
     the adapted weights are not clearly better than the best single feature (comet) (mean mqm ...
     >>> result.block().header
-    ['choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval', 'adapted is']
+    ['choice', 'mean mqm', 'random 0%, best 100%', 'adapted − it', '95% interval', 'adapted is']
     """
 
     rows: tuple[BaselineRow, ...]
@@ -270,7 +270,7 @@ class BaselineComparison:
         if self.unit == ACCURACY:  # a random candidate is right in half of the pairs
             left_out += [row for row in self.rows if row.kind == "bound"]
             explained = _OF_ACCURACY
-        header = ["choice", self.measure, INTERVAL, "log loss", "of headroom"]
+        header = ["choice", self.measure, INTERVAL, "log loss", "random 0%, best 100%"]
         header += ["adapted − it", INTERVAL, "adapted is"]
         columns = zip(header, *(r.cells for r in self.rows if r not in left_out), strict=True)
         kept = (column for column in columns if {*column[1:]} != {"–"})

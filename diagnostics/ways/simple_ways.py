@@ -161,10 +161,10 @@ class BaselineRow:
     def verdict(self) -> str:
         """Whether the adapted weights are `better` or `worse`, or `tie` if the interval has 0.
 
-        Empty if there is no difference. Where it is the same on all lists, there is no interval,
-        and a sign test decides.
+        Empty if there is no difference, and for the best candidate, which no choice beats. Where
+        the difference is the same on all lists, there is no interval, and a sign test decides.
         """
-        if math.isnan(self.difference):
+        if math.isnan(self.difference) or self.name == Way.BEST:
             return ""
         return decide(self.difference, self.low, self.high, self.lists)
 

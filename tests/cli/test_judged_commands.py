@@ -43,7 +43,9 @@ def test_commands_compare_with_simple_baselines(folder: Path) -> None:
     pool, draws = bpa.read_nbest("lists.jsonl"), read_weight_draws("p.nc")
     assert str(read_comparison(draws.record)) in messages.replace("note: ", "")
     expected = bpa.compare_baselines(pool, draws, choice=bpa.rerank(pool, draws).choice)
-    shown = succeed(*RERANK).out
+    done = succeed(*RERANK)
+    shown = done.out
+    assert "|sampler:" not in done.err  # `bpa check` prints the signature
     assert shown.endswith("\n".join(["\n", f"{expected}", *expected.sentences, ""]))
     name, before, after = shown.splitlines()[1].split()[:3]
     assert (name, float(after) > float(before) + 0.3) == ("comet", True)

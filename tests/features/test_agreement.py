@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, adapt, as_weight_draws, from_lists, log_density, rerank
+from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
@@ -89,7 +90,9 @@ def test_it_has_the_sign_of_most_features_or_the_given_one() -> None:
 def test_the_prior_mean_of_weights_without_a_starting_value_follows_it() -> None:
     pool = lists()
     agreement = scaled_agreement(pool, NAMES)
-    assert prior_means(pool) == pytest.approx(agreement, abs=1e-3)
+    with capture_notes() as notes:
+        assert prior_means(pool) == pytest.approx(agreement, abs=1e-3)
+    assert "× its correlation with what the features have in common (good " in notes[-1].message
     for options in ({"prior": "isotropic:scale=0.2"}, {"likelihood": "risk"}, {"gain": "-cost"}):
         kept = [name for name in NAMES if name != "cost" or "gain" not in options]
         expected = scaled_agreement(pool, kept)

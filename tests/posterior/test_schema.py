@@ -11,7 +11,7 @@ read. New entries that may be absent need no new version. Then write the list ag
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from inspect import get_annotations
 from pathlib import Path
 from typing import Any, get_args
@@ -36,14 +36,12 @@ def describe_fields(cls: type[Any]) -> Iterator[str]:
     written = {
         name: of for base in reversed(cls.__mro__) for name, of in get_annotations(base).items()
     }
-    if is_dataclass(cls):
-        yield from (f"{cls.__name__}.{name}: {of}" for name, of in written.items())
-        return
-    for info in structs.fields(cls):
-        yield f"{cls.__name__}.{info.encode_name}: {written[info.name]}"
-    for info in structs.fields(cls):
+    infos: Any = fields(cls) if is_dataclass(cls) else structs.fields(cls)
+    for info in infos:
+        yield f"{cls.__name__}.{getattr(info, 'encode_name', info.name)}: {written[info.name]}"
+    for info in infos:
         for part in (info.type, *get_args(info.type)):
-            if is_dataclass(part) or (isinstance(part, type) and issubclass(part, Struct)):
+            if isinstance(part, type) and (issubclass(part, Struct) or is_dataclass(part)):
                 yield from describe_fields(part)
 
 

@@ -157,18 +157,6 @@ class Cascade(Struct, frozen=True):
         )
 
 
-def _describe_loss(row: JudgeRow, unit: str) -> str:
-    """Return how the gain changes without a judge, in words.
-
-    >>> row = JudgeRow("hasty", 0.1, -0.4, 0.7, 0.6, -0.02, 0.02, -0.4)
-    >>> _describe_loss(row, "accuracy")
-    'without it, the accuracy is 0.020 ± 0.020 higher'
-    """
-    size = f"{abs(row.lost):.3f}"
-    change = f"{size} ± {row.error:.3f} {'lower' if row.lost > 0 else 'higher'}"
-    return f"without it, the {unit} is {change if float(size) else 'the same'}"
-
-
 @dataclass(frozen=True)
 class Judges(Outcome):
     """The value of the judges of a posterior; `str` gives the table.
@@ -236,10 +224,13 @@ class Judges(Outcome):
             f"{format_count(count, 'judge')} better than chance, {worth}",
             f"{self.unit} {curve}",
         ]
-        against = [row for row in self.rows if row.evidence < 0]
+        against = []
+        for row in (row for row in self.rows if row.evidence < 0):
+            change, side = f"{abs(row.lost):.3f}", "lower" if row.lost > 0 else "higher"
+            change = f"{change} ± {row.error:.3f} {side}" if float(change) else "the same"
+            against.append(f"{row.name} (without it, the {self.unit} is {change})")
         if against:
-            names = ", ".join(f"{row.name} ({_describe_loss(row, self.unit)})" for row in against)
-            notes.append(f"the evidence is against these judges, each alone: {names}")
+            notes.append(f"the evidence is against these judges, each alone: {', '.join(against)}")
         won, low, high = self.remaining
         exact = f"exact weights would win {won:.3f} (90% interval {low:.3f} to {high:.3f})"
         expected, *ends = self.further

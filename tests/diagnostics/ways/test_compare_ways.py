@@ -261,6 +261,7 @@ def test_each_verdict_has_its_sentence_and_advice(
     found = BaselineComparison((adapted, other), "mqm", name)
     assert found.block().rows[1][-1] == other.verdict == verdict
     assert bool(found.warning) == (verdict == "worse")
+    assert not replace(other, name=Way.BEST).verdict  # no choice beats the best candidate
     ends = {"worse": f": {other.advice}", "tie": f": {other.advice}, if more lists confirm it"}
     advice = ends.get(verdict, "") if difference <= 0 else ""
     words = "not clearly better" if verdict == "tie" else verdict
