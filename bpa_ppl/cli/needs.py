@@ -15,22 +15,9 @@ class Needs(NamedTuple):
 
     Attributes:
         one_of: parameters, of which one must be given, as `test`; or with a value, `point=draw`.
-
-    >>> Needs(("test",)).is_met({"test": "dev.jsonl"}), Needs(("point=draw",)).is_met({})
-    (True, False)
     """
 
     one_of: tuple[str, ...]
-
-    def is_met(self, given: Mapping[str, Any]) -> bool:
-        """Return whether one of the parameters has been given, with the value that is needed."""
-        parts = (name.partition("=") for name in self.one_of)
-        return any(name in given and value in ("", str(given[name])) for name, _, value in parts)
-
-    def describe(self, options: Mapping[str, str]) -> str:
-        """Return what is needed, by the options that parameters are called on the command line."""
-        parts = (name.partition("=") for name in self.one_of)
-        return " or ".join(f"{options.get(n, n)} {value}".rstrip() for n, _, value in parts)
 
 
 def check_needs(
@@ -64,10 +51,11 @@ def check_needs(
     given = {name: value for name, (value, _) in marked.items() if value != ()}
     for name, (_, conditions) in marked.items():
         for one in conditions:
-            if not one.is_met(given):
+            parts = [part.partition("=") for part in one.one_of]
+            if not any(n in given and value in ("", str(given[n])) for n, _, value in parts):
                 options = find_options()
-                option = options.get(name, name)
-                message = f"{option} needs {one.describe(options)}: give both, or leave it out"
+                needed = " or ".join(f"{options.get(n, n)} {v}".rstrip() for n, _, v in parts)
+                message = f"{options.get(name, name)} needs {needed}: give both, or leave it out"
                 raise UsageError(message, parameter=name, code="conflict")
 
 

@@ -204,12 +204,8 @@ def rerank(
         missing = format_count(aligned.filled, "sentence")
         shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)
     if (threshold := reranker.ask_below) is not None:
-        sure = f"{summary.sentences - summary.unsure} of {summary.sentences} choices are sure"
-        sure += f" (probability at least {threshold:.3f})" if threshold <= 1 else ""
-        if (agree := options.get("agree")) is not None and threshold <= 1:
-            confidence = options.get("confidence") or CONFIDENCE
-            sure += f": with {confidence:.0%} confidence at least {agree:.0%} of such "
-            sure += "choices agree with the judge"
+        confidence = options.get("confidence") or CONFIDENCE
+        sure = summary.describe_sure(threshold, options.get("agree"), confidence)
         if ask is not None and summary.unsure:
             sure += f"; ask about the others: bpa judge {ask} -p {posterior} -o answers.jsonl"
         shared.echo_status(sure, quiet)
@@ -217,8 +213,7 @@ def rerank(
         shared.print_result(summary.scores, output)
     else:
         changed = f"{summary.changed} of {summary.sentences} choices differ from the"
-        changed += f" {summary.before} choices"
-        shared.echo_status(changed, quiet)
+        shared.echo_status(f"{changed} {summary.before} choices", quiet)
     if summary.baselines is not None:
         sentences = "\n".join(summary.baselines.sentences)
         shared.print_result(f"\n{summary.baselines}\n{sentences}", output)

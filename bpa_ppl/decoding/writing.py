@@ -378,6 +378,15 @@ class Summary:
         """The choices before: canonical or, if no canonical weights are recorded, first."""
         return "first" if self._draws.lacks_canonical else "canonical"
 
+    def describe_sure(self, threshold: float, agree: float | None, confidence: float) -> str:
+        """Return how many choices are sure, above which probability, and what this promises."""
+        sure = f"{self.sentences - self.unsure} of {self.sentences} choices are sure"
+        if threshold > 1:
+            return sure
+        sure += f" (probability at least {threshold:.3f})"
+        promise = f": with {confidence:.0%} confidence at least {agree or 0:.0%} of such choices"
+        return sure if agree is None else f"{sure}{promise} agree with the judge"
+
     @property
     def scores(self) -> Scoreboard | None:
         """The corpus scores, that by the gain of the posterior first.
