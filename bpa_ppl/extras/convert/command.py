@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from inspect import signature
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -21,7 +20,6 @@ from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import require_writable
 from bpa_ppl.formats.writing import write_nbest
 from bpa_ppl.lists.building import concatenate
-from bpa_ppl.lists.nbest import NBest
 
 #: The box of the command in `bpa --help`.
 HELP_BOX = "Lists and priors"
@@ -33,6 +31,17 @@ _LISTS = ("espnet", "fairseq", "kaldi", "marian", "moses", "plain")
 _FORMATS = sorted((*ANSWERS, *_LISTS))
 #: Kinds whose files are lines of text; the others are JSON.
 _OF_LINES = ("icefall", "letor", "trec", "wmt")
+#: The kinds that have each setting.
+_SETTINGS: dict[str, tuple[str, ...]] = {
+    "baseline": ("arenahard",),
+    "question": ("argilla", "ranked"),
+    "first": ("argilla", "labelstudio", "ranked"),
+    "second": ("argilla", "labelstudio", "ranked"),
+    "qrels": ("trec",),
+    "bad": ("alpacaeval", "arenahard", "mtbench", "promptfoo", *_FORMATS),
+    "prompt_id": (*ANSWERS,),
+    "extract": (*ANSWERS,),
+}
 
 
 def convert(
@@ -81,44 +90,29 @@ def convert(
     name = read_name(kind)
     kind_name = name if name in _FORMATS else kind
     require_one_of(kind_name, (*_FUNCTIONS, *_FORMATS), "kind of file", "kind")
-    function: Any = _read_format if name in _LISTS else getattr(kinds, name, None)
-    if name in ANSWERS:
-        function = partial(kinds.answers, server=kind)
-    given = {
-        "bad": bad,
-        "prompt_id": prompt_id,
-        "extract": extract,
-        "qrels": qrels,
-        "baseline": baseline,
-        "question": question,
-        "first": first,
-        "second": second,
-    }
-    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    parameters = signature(function).parameters
+    values = baseline, question, first, second, qrels, bad, prompt_id, extract
+    given = zip(_SETTINGS, values, strict=True)
+    settings: dict[str, Any] = {name: value for name, value in given if value is not None}
     for setting in settings:
-        if setting not in parameters:
-            allowed = [parameter for parameter in parameters if parameter in given]
+        if kind_name not in _SETTINGS[setting]:
+            allowed = [one for one, of in _SETTINGS.items() if kind_name in of]
             raise unknown_name("setting", setting, allowed, setting, owner=kind)
     require_writable(output)
+    paths = expand_patterns(files)
     if name in _LISTS:
-        tables = [_read_format(path, kind, **settings) for path in expand_patterns(files)]
+        tables = [read_nbest(path, format=kind, **settings) for path in paths]
         converted = concatenate(tables, fill_missing=True)
         write_nbest(converted, output, format="jsonl")
-        count = format_count(len(converted.features), "candidate")
-        log_info(f"{output}: {format_count(len(converted), 'list')} of {count}")
-        return
-    read: Any = read_text_lines if kind in _OF_LINES else read_json
-    if name in ANSWERS:  # a server may write NaN, which is a missing number there
-        read = partial(read_json, finite=False)
-    if qrels is not None:
-        settings["qrels"] = read_text_lines(qrels)
-    lists = function((one for path in expand_patterns(files) for one in read(path)), **settings)
-    write_lists(lists, output)
-    candidates = format_count(sum(len(of["candidates"]) for of in lists), "candidate")
-    log_info(f"{output}: {format_count(len(lists), 'list')} of {candidates}")
-
-
-def _read_format(path: str, kind: str, bad: str = "error") -> NBest:
-    """Return the lists of a file in a format of the core."""
-    return read_nbest(path, format=kind, bad=bad)
+        count, candidates = len(converted), len(converted.features)
+    else:
+        function: Any = getattr(kinds, kind, None)
+        read: Any = read_text_lines if kind in _OF_LINES else read_json
+        if name in ANSWERS:  # a server may write NaN, which is a missing number there
+            function, read = partial(kinds.answers, server=kind), partial(read_json, finite=False)
+        if qrels is not None:
+            settings["qrels"] = read_text_lines(qrels)
+        lists = function((one for path in paths for one in read(path)), **settings)
+        write_lists(lists, output)
+        count, candidates = len(lists), sum(len(of["candidates"]) for of in lists)
+    of_candidates = format_count(candidates, "candidate")
+    log_info(f"{output}: {format_count(count, 'list')} of {of_candidates}")
