@@ -377,16 +377,6 @@ def bad_value(
 ) -> DataError:
     """Return the error of data with a value of another kind, shape or size.
 
-    Args:
-        where: what has the value.
-        value: the value.
-        expected: what it should be.
-        origin: the file.
-        line: its line.
-        remedy: what to do.
-        parameter: the parameter that the value is of.
-        code: the kind of error.
-
     >>> print(bad_value("lm of candidate 1", float("nan"), "a finite number", "dev.csv", 7))
     dev.csv:7: lm of candidate 1 is nan, not a finite number
     """

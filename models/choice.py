@@ -162,13 +162,7 @@ class SlippingChoice(OracleChoice):
 
 
 def _take(table: jax.Array, rows: jax.Array, fill_value: float = 0.0) -> jax.Array:
-    """Return the values of a table at rows, one for each along the last axis.
-
-    Args:
-        table: (…, N).
-        rows: (…, 1) from 0.
-        fill_value: the value of rows from N.
-    """
+    """Return the values of a table, (…, N), at rows (…, 1), or `fill_value` for rows from N."""
     taken = jnp.take_along_axis(table, rows, axis=-1, mode="fill", fill_value=fill_value)
     return taken[..., 0]
 

@@ -16,12 +16,6 @@ def require_one_of(
 ) -> str:
     """Return `value` when it is allowed, else raise a UsageError that lists the allowed values.
 
-    Args:
-        value: what was given.
-        allowed: the names to choose from.
-        what: the kind of thing in words, for the message.
-        parameter: the parameter; by default `what`, where that is one word.
-
     >>> require_one_of("ter", ("ter", "bleu"), "metric")
     'ter'
     """

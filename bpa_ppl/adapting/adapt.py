@@ -83,11 +83,6 @@ def adapt_draws(
 ) -> WeightDraws:
     """Adapt as `adapt` does, and return plain draws, without loading ArviZ.
 
-    Args:
-        lists: as for `adapt`.
-        weights: as for `adapt`.
-        settings: the keyword arguments of `adapt`.
-
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists(
     ...     [["a cat", "the cat"]] * 2, [[[1.0], [0.0]]] * 2, ["Errors"], references=["the cat"] * 2
@@ -133,12 +128,7 @@ def _build(prepared: Prepared) -> Target:
 
 
 def log_density(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> Target:
-    """Return the log density of the posterior that `adapt` samples, for any algorithm.
-
-    Args:
-        lists: n-best lists of the adaptation sentences, as for `adapt`.
-        weights: the canonical weights λ_T, as for `adapt`.
-        settings: the keyword arguments of `adapt`.
+    """Return the log density of the posterior that `adapt` samples, with the arguments of `adapt`.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.

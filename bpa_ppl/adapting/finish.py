@@ -146,13 +146,6 @@ def draw_posterior(
 ) -> Draws:
     """Return draws of a sampler, with everything that `adapt` or `sample` records.
 
-    Args:
-        target: from `log_density`, or from `make_model_target`.
-        sampler: as for `run_sampler`, like the other arguments.
-        seed: the seed of the draws.
-        progress: True shows a bar on standard error.
-        clock: a function that returns the time in seconds.
-
     Raises:
         UsageError: if a package of the sampler is missing, or the sampler does not fit the target.
 

@@ -178,9 +178,6 @@ class Observed:
 def observe(prepared: Prepared) -> Observed:
     """Find what the likelihood observes: the best candidates and gains, or preferences.
 
-    Args:
-        prepared: from `prepare`; lists without a judgement are left out already.
-
     Raises:
         DataError: if a list lacks data that the gain needs, a preference is invalid, or all
             candidates of each list are equally good.

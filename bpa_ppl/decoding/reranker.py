@@ -192,9 +192,6 @@ class Reranker:
     def __call__(self, lists: NBest | Iterable[NBest]) -> Choices:
         """Choose from each list, as `rerank` does.
 
-        Args:
-            lists: lists, or a stream of them (`iter_nbest`).
-
         Raises:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.

@@ -270,10 +270,7 @@ class Target:
         return {**vars(self), "data": data, "start": start}
 
     def __call__(self, z: Any) -> jax.Array:
-        """Return log p(z, data), the value that posteriors call `lp`.
-
-        Args:
-            z: (d,) float64.
+        """Return log p(z, data), the `lp` of posteriors, at z, (d,) float64.
 
         Raises:
             UsageError: if z has another shape, or float64 is not enabled.
@@ -307,10 +304,7 @@ class Target:
         return unflatten(z, self.start)
 
     def constrain(self, z: Any) -> Sites:
-        """Return the values of all sites of the model, such as `weights`, from one vector.
-
-        Args:
-            z: (d,) float64.
+        """Return the values of all sites, such as `weights`, from one vector z, (d,) float64.
 
         Raises:
             UsageError: if z has another shape, or float64 is not enabled.
@@ -336,13 +330,10 @@ class Target:
         return position + _JITTER * rng.normal(size=(chains, len(position)))
 
     def value_and_gradient(self, z: npt.ArrayLike) -> tuple[float, Float64]:
-        """Return log p(z, data) and its gradient, (d,), as NumPy's numbers.
+        """Return log p(z, data) at z, (d,), and its gradient, (d,), as NumPy's numbers.
 
         For packages outside JAX, such as nutpie or SciPy: from any thread, in float64. Threads
         evaluate it one after the other.
-
-        Args:
-            z: (d,).
 
         Raises:
             UsageError: if z has another shape.
@@ -806,10 +797,6 @@ def evaluate_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
     And the values of factors. Empty for a single site whose prior and likelihood are the whole
     density, and where discrete sites are summed out, on which others may depend. In other models
     log p(z) also contains the Jacobians of the transformations, which a prior does not.
-
-    Args:
-        target: the posterior.
-        values: of the sites, with leading dimensions (chains, draws).
     """
     info = inspect_model(target)
     if info.discrete or (info.unconstrained and len(info.latent) == 1 and not info.factors):

@@ -239,10 +239,6 @@ def assign_folds(keys: Sequence[Hashable], folds: int) -> Int64:
     in turn: their numbers of distinct keys differ by at most one. There are as many folds as
     distinct keys where these are fewer (leave one out).
 
-    Args:
-        keys: (n,) what must stay together, such as the reference of each sentence.
-        folds: how many, at least 2.
-
     Returns:
         (n,) int64, from 0 to min(folds, distinct keys) - 1.
 

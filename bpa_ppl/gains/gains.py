@@ -206,15 +206,10 @@ def corpus_score(
 
 
 def score_choice(lists: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
-    """Return the corpus score of one candidate of each list.
+    """Return the corpus score of one candidate of each list, whose positions are (sentences,).
 
     The score of a column is the mean over the choices that have a value; their number is the detail
     `NAME.judged` of the score.
-
-    Args:
-        lists: the lists, with references, sources or columns if the metric needs them.
-        choice: (sentences,) the position of a candidate in each list.
-        metric: a name, a metric, or the name of a column of the lists.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
@@ -332,10 +327,6 @@ def count_statistics(lists: NBest, metric: str | Metric = "bleu") -> Float64:
 
     TER: edits, reference length. BLEU: matches of order 1 to 4, n-grams of order 1 to 4, reference
     length. `Metric.value` of their sums is a corpus score.
-
-    Args:
-        lists: lists with references.
-        metric: "bleu" or "ter", settings, or the name of a column.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.

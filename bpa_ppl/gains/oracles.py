@@ -126,13 +126,6 @@ def judge_candidates(
 ) -> tuple[Oracles, Float64]:
     """Score the candidates that have values of the gain, and choose oracles.
 
-    Args:
-        lists: the lists.
-        gain: a metric or a column.
-        ranking: (candidates,) from `rank_candidates`.
-        ties: as for `oracles`.
-        options: `jobs` and `progress`, as for `oracles`.
-
     Returns:
         the oracles; and (candidates,) sentence scores, higher is better, and NaN for candidates
         that do not compete.

@@ -248,9 +248,6 @@ class Draws:
         A scalar site has its own name; a cell of another site is called `site[2]`, or `site[LM0]`
         if its dimensions have names, and one of a main site `LM0`. Names that repeat are numbered.
 
-        Args:
-            derived: whether to include functions of the sampled sites.
-
         >>> draws = Draws(
         ...     {"weights": np.zeros((1, 2, 2)), "own": np.zeros((1, 2, 3, 2))},
         ...     main=("weights",),

@@ -74,11 +74,6 @@ class Sampler(Component, frozen=True):
     def fitted(self, weights: Mapping[str, float], *, fixed: Sequence[str], seed: int) -> Self:
         """Return the sampler with what it learns from the canonical weights: by default nothing.
 
-        Args:
-            weights: the canonical weights λ_T, by feature name.
-            fixed: features that are not adapted.
-            seed: the only source of randomness.
-
         >>> SAMPLERS.resolve("map").fitted({"LM0": 0.5}, fixed=[], seed=0)
         PosteriorMode()
         """
@@ -96,10 +91,6 @@ class Sampler(Component, frozen=True):
 
     def reweight(self, target: Target, earlier: WeightDraws) -> Sampled:
         """Weight the draws of an earlier posterior again, by the lists of the target.
-
-        Args:
-            target: the posterior, whose prior is the earlier one.
-            earlier: draws that the sampler keeps, see `keeps`.
 
         Raises:
             UsageError: if the earlier draws have another setting that matters.

@@ -130,11 +130,6 @@ class NgramModel(TextModel):
         A million lines, 17 million words, need 0.8 GiB of memory for order 3, and 1.5 GiB for
         order 5.
 
-        Args:
-            paths: the files, plain or compressed, which are concatenated.
-            order: as in `estimate`.
-            progress: True draws a bar; or a callback.
-
         Raises:
             DataError: if a file cannot be read, or as `estimate`.
             UsageError: as `estimate`.

@@ -313,10 +313,6 @@ def compare_beginning(values: Float64, level: float = 0.005) -> Float64:
     first tenth has at least four draws of each chain. Draws are replaced by the normal scores of
     their ranks, as for R-hat, so that a few far draws of heavy tails do not decide.
 
-    Args:
-        values: the draws.
-        level: one-sided, at which the quantiles agree.
-
     Chains that come from four standard deviations away:
 
     >>> values = np.random.default_rng(0).normal(size=(4, 1000, 2))
@@ -334,10 +330,6 @@ def compare_beginning(values: Float64, level: float = 0.005) -> Float64:
 
 def compare_chains(values: Float64, level: float = 0.005) -> Float64:
     """Return the z-score of each chain's mean minus that of the others, (C, D, …) ↦ (C, …).
-
-    Args:
-        values: the draws of several chains.
-        level: as for `compare_beginning`.
 
     A chain of 1000 independent draws that is 0.25 standard deviations away:
 

@@ -548,12 +548,6 @@ def compare_downstream(
 ) -> dict[str, Any]:
     """Compare the choices from some lists with those of the reference.
 
-    Args:
-        lists: with or without references.
-        ours: (sentences,) positions of the candidates that are compared.
-        theirs: (sentences,) positions of those that they are compared with.
-        seed: of the bootstrap (Koehn 2004).
-
     Returns:
         how many texts `changed`, the number of `sentences`, and differences of `scores`: of the
         corpus, and of the ratio of lengths; none without references.

@@ -106,10 +106,6 @@ def bound_bias(draws: Draws, reference: Draws) -> tuple[float, str]:
     all weights at the same time, without a correction: it is at least the bound for the weight
     whose bias is in truth the largest (an intersection-union test, Berger 1982).
 
-    Args:
-        draws: of a sampler, with the features of the reference in the same order.
-        reference: draws of a long run.
-
     Returns:
         the bound, in posterior standard deviations of the reference, and the weight whose bias may
         be that large.

@@ -377,11 +377,6 @@ def describe_remaining(
     Nothing is known of a sampler before its first run, which takes longer than the others even
     without compilation by JAX: it is not counted from the second run on.
 
-    Args:
-        left: the sampler of each coming run.
-        seconds: of the runs that each sampler has had, without compilation.
-        then: seconds of the work after the runs.
-
     >>> describe_remaining(["nuts", "imh"], {"nuts": [6.0], "imh": []})
     ''
     >>> describe_remaining(["nuts", "imh"], {"nuts": [6.0], "imh": [3.0, 1.0]}, then=2.0)

@@ -69,12 +69,6 @@ def find_detected_shift(
     Draws and truth have normal distributions of the same width. The probability is computed exactly
     from the distribution of the ranks, which are binomial given the truth.
 
-    Args:
-        replications: the number of ranks.
-        ranked: the number of draws among which each truth is ranked.
-        level: of the test.
-        probability: that the test rejects.
-
     Returns:
         the shift in posterior standard deviations; infinite if it is above 5.
 

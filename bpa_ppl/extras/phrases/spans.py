@@ -176,12 +176,6 @@ def number_pairs(
 ) -> tuple[Int32, Int32, Int64]:
     """Return the numbers of the phrases of all candidates.
 
-    Args:
-        lists: lists with sources and segmentations.
-        source: the source phrases.
-        target: the target phrases.
-        add: whether new phrases are added to the trees; otherwise their number is −1.
-
     Returns:
         (uses,) the source phrase, and the target phrase, of each use of a pair; and
         (uses,) the candidate of each.

@@ -415,13 +415,7 @@ class Lexicons:
         return table
 
     def log_probabilities(self, condition: Side, table: Float64, weights: Float64) -> Float64:
-        """Return (sentences,) natural log p of the other side given one, as in `phrases.ibm1`.
-
-        Args:
-            condition: the conditioning side.
-            table: the lexicon.
-            weights: (sentences,); those with weight 0 get 0.
-        """
+        """Return (sentences,) natural log p of the other side given one, as in `phrases.ibm1`."""
         text = self.texts[condition]
         return text.log_probabilities(text.sums(table, weights), weights)
 
@@ -580,11 +574,6 @@ def add_shorter_counts(counts: Float64, suffix: Int32, firsts: Int64) -> None:
 
     An n-gram below the highest order that begins a sentence keeps its count. Each longer n-gram is
     present with the probability that its own count is not 0.
-
-    Args:
-        counts: from `estimate_counts`.
-        suffix: of `WeightedText`.
-        firsts: of `WeightedText`.
     """
     for n in range(len(firsts) - 2, 0, -1):
         for gram in range(firsts[n], firsts[n + 1]):

@@ -137,13 +137,6 @@ def make_tuning_lists(
 
     Features that the metric reads are left out.
 
-    Args:
-        lists: the lists, with the columns of the metric.
-        weights: as for `reestimate`, like the other arguments.
-        metric: what is optimised.
-        fixed: as above.
-        defaults: as above.
-
     Raises:
         DataError: if lists and weights do not fit together, or lack what the metric needs.
 
