@@ -13,12 +13,12 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from support.command_line import run_command
 from support.pages import NUMBER, assert_prints
 from support.records import arviz_version
 
 import bpa_ppl
 from bpa_ppl import check, read_posterior
-from bpa_ppl.cli.app import run_command
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Each has a how-to page of the same name, with the same code.

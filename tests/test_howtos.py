@@ -17,13 +17,13 @@ import jax
 import numpy as np
 import pytest
 from cyclopts import CycloptsError, MissingArgumentError
+from support.command_line import run_command as run_words
 from support.pages import INLINE_CODE, PAGES
 from support.records import name_weights
 
 import bpa_ppl
 from bpa_ppl import BpaWarning, DataError, concatenate, from_arrays, read_nbest, write_nbest
 from bpa_ppl.cli.app import app
-from bpa_ppl.cli.app import run_command as run_words
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Part of a command -> the reason why the tests do not run it.

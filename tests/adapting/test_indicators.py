@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
+from support.raising import capture_notes
 
 from bpa_ppl import Draws, NBest, adapt, as_weight_draws, from_lists, rerank
-from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.diagnostics.pages.report import posterior_page
 
 NAMES = [f"S{k}" for k in range(10)]

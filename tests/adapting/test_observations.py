@@ -15,7 +15,7 @@ from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 from support import reference_model
 from support.moment_checks import assert_moments
-from support.raising import raises
+from support.raising import capture_notes, raises
 from support.registries import LIKELIHOODS
 from support.targets import integrated, moments_of
 
@@ -33,7 +33,6 @@ from bpa_ppl import (
     log_density,
     rerank,
 )
-from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.adapting.prepare import choose_likelihood
 from bpa_ppl.extending import (
     Likelihood,

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.raising import raises
+from support.raising import capture_notes, raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, from_lists
-from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.adapting.warn import describe_outliers
 
 LISTS, SIZE = 40, 5

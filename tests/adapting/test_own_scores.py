@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from support.judged_lists import judged_lists
-from support.raising import raises
+from support.raising import Note, capture_notes, raises
 from support.records import GainColumn
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_weight_draws, rerank
-from bpa_ppl._runtime.messages import Note, capture_notes
 from bpa_ppl.extending import StartingWeights, oracles
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")

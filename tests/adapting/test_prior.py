@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import norm
 from support import reference_model
-from support.raising import raises
+from support.raising import Note, capture_notes, raises
 from support.records import PriorRecord
 
 from bpa_ppl import (
@@ -27,7 +27,6 @@ from bpa_ppl import (
     log_density,
     rerank,
 )
-from bpa_ppl._runtime.messages import Note, capture_notes
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.adapting.finish import describe_adaptation
 from bpa_ppl.extending import StartingWeights

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 from support import reference_model
-from support.raising import raises
+from support.raising import capture_notes, raises
 from support.records import (
     ObservedRecord,
     RecipeRecord,
@@ -40,7 +40,6 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
-from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.reranker import with_defaults
 from bpa_ppl.decoding.rules import AlignedDraws, Decider, Mbr, Predictive
 from bpa_ppl.diagnostics.check import check as check_module

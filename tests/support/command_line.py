@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import pytest
 
-from bpa_ppl.cli.app import main
+from bpa_ppl.cli.app import main, run_command  # noqa: F401
 from bpa_ppl.errors import BpaWarning
 from support.extras import COMMANDS, require_extras
 

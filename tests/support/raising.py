@@ -1,4 +1,7 @@
-"""Errors as tests expect them: by class, code, parameter and line, so that messages may change."""
+"""Errors as tests expect them: by class, code, parameter and line, so that messages may change.
+
+And the notes of `bpa_ppl._runtime.messages`, which warnings are made of.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from bpa_ppl._runtime.messages import Note, capture_notes  # noqa: F401
 from bpa_ppl.errors import BpaError
 
 

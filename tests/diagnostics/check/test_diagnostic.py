@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.command_line import run_command
 from support.external_posterior import autoregressive
 from support.raising import raises
 from support.records import (
@@ -22,7 +23,6 @@ from support.records import (
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NotConverged, UsageError, check
-from bpa_ppl.cli.app import run_command
 from bpa_ppl.components import Positive, Registry
 from bpa_ppl.diagnostics.check.advice import ADVICE
 from bpa_ppl.diagnostics.check.check import check_and_record, read_report

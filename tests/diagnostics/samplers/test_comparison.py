@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.command_line import run_command
 from support.compared_draws import (
     COUNT,
     NAMES,
@@ -24,7 +25,6 @@ from support.raising import raises
 from support.records import name_array, name_weights
 
 from bpa_ppl import DataError, Draws, UsageError, compare
-from bpa_ppl.cli.app import run_command
 from bpa_ppl.diagnostics.samplers.comparison import (
     AGREES,
     DIFFERS,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.cmdstan import write_cmdstan
+from support.command_line import run_command
 from support.compared_draws import (
     COUNT,
     NAMES,
@@ -28,7 +29,6 @@ from support.records import arviz_version, name_weights
 from xarray import Dataset
 
 from bpa_ppl import BpaWarning, DataError, UsageError, WeightDraws, compare
-from bpa_ppl.cli.app import run_command
 from bpa_ppl.diagnostics.samplers.comparison import AGREES, DIFFERS, INCONCLUSIVE, NOT_CONVERGED
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
 

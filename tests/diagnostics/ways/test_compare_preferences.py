@@ -20,11 +20,10 @@ from support.preferred_lists import (
     posterior,
     tables_of,
 )
-from support.raising import raises
+from support.raising import capture_notes, raises
 from support.records import with_parts
 
 import bpa_ppl as bpa
-from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.ways.compare_ways import LEFT_OUT, NEW, BaselineComparison, read_comparison
 from bpa_ppl.diagnostics.ways.improvement import describe_improvement, evaluate_improvement

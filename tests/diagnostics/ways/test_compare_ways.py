@@ -14,11 +14,10 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import PredefinedSplit
 from support.gained_lists import JUDGED, MQM, NAMES, SIMPLE, GainLoops, lists, posterior, recorded
 from support.html_outline import Outline
-from support.raising import raises
+from support.raising import capture_notes, raises
 from support.records import name_weights, with_parts
 
 import bpa_ppl as bpa
-from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.reranker import without_features
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.pages.report import draw_ways, posterior_page

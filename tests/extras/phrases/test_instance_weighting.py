@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from support.phrase_pairs import counts_by_pair
-from support.raising import raises
+from support.raising import capture_notes, raises
 
 from bpa_ppl import DataError, UsageError
-from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.extras.phrases.instance_weights import (
     MixtureData,
     Phi,

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.command_line import refused, run, succeed
+from support.raising import capture_notes
 
 import bpa_ppl as bpa
-from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.extras.phrases.instance_weights import Variant, weigh_tables
 from bpa_ppl.extras.phrases.pair_features import pair_features, read_corpus
 from bpa_ppl.extras.phrases.subdomains import Subdomains

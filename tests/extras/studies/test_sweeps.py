@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command_line import run_command
 from support.raising import raises
 from support.records import import_arviz
 from support.registries import SAMPLERS
@@ -23,7 +24,6 @@ from bpa_ppl import (
     read_weights,
     rerank,
 )
-from bpa_ppl.cli.app import run_command
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.extras.studies.sweeps import SweepResult, sweep
 from bpa_ppl.models.likelihoods.oracle import Margin
