@@ -9,7 +9,7 @@ ones. The judges grade from 1 to 10:
 
 * `large` sees most errors
 * `medium` and `small` see fewer, and share most of their mistakes
-* `friendly` likes phrases, and seldom looks at the result
+* `friendly` likes phrases, and rarely looks at the result
 * `hasty` grades almost at random
 """
 

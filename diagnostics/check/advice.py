@@ -28,7 +28,7 @@ OF_JUMPS = (
 )
 #: What helps where chains stay at different modes.
 OF_MODES = (
-    "the posterior seems to have several modes, between which chains seldom move; if labels can "
+    "the posterior seems to have several modes, between which chains rarely move; if labels can "
     "be exchanged, order the site, or use functions that do not depend on labels; of an angle at "
     "the cut of its range, use numpyro.infer.reparam.CircularReparam, or check its cos and sin; "
     "otherwise use tempering, or a mixture of the modes"

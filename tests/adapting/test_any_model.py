@@ -18,7 +18,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from numpyro.contrib.control_flow import scan
-from numpyro.contrib.module import _update_params
+from numpyro.contrib.module import ParamShape
 from numpyro.handlers import substitute
 from scipy.stats import gamma, invgamma, lognorm, norm
 from support.raising import raises
@@ -392,7 +392,11 @@ def network(prior: Any) -> None:
         numpyro.param("nn$params", parameters)
     drawn = dict(parameters)
     with numpyro.handlers.scope(prefix="nn"):
-        _update_params(parameters, drawn, prior)
+        for name, value in parameters.items():
+            of_name = prior.get(name) if isinstance(prior, dict) else prior
+            if of_name is not None:  # as `random_flax_module` does
+                parameters[name] = ParamShape(value.shape)
+                drawn[name] = numpyro.sample(name, of_name.expand(value.shape).to_event())
     numpyro.sample("y", dist.Normal(drawn["bias"] + drawn["kernel"] * DATA**2, 1.0), obs=DATA)
 
 

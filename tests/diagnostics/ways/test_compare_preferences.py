@@ -53,12 +53,6 @@ def test_the_accuracy_is_that_of_a_calculation_by_hand() -> None:
     assert (len(none.lists), len(none.weight), none.left_out) == (0, 0, 2)
 
 
-def test_a_feature_that_is_right_in_half_of_the_lists_has_an_accuracy_of_one_half() -> None:
-    tables = [np.array([[1.0, 0.5, s % 2], [0.0, s % 3, 1 - s % 2]]) for s in range(20)]
-    found = bpa.compare_baselines(lists_of(tables, preferences=[[[0, 1]]] * 20))
-    assert {row.name: row.gain for row in found.rows if row.kind == "feature"}["noise"] == 0.5
-
-
 def logistic(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """The weights of the lowest penalised log loss of differences, by SciPy."""
     found = minimize(
