@@ -30,9 +30,7 @@ from support.registries import (
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, from_lists
 from bpa_ppl.components import Registry
-from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.gains.gains import text_metrics
-from bpa_ppl.gains.ter import TER
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = "docs/how-to/additions.md"
@@ -230,11 +228,11 @@ def test_other_weights_and_metrics_work_despite_broken_component(
 
 
 def test_register_rejects_other_classes_and_names_in_use() -> None:
-    for member in (Jsonl, TER()):
+    for member in (NBEST_FORMATS["jsonl"], GAINS["ter"]()):
         with raises(UsageError, "wrong-type", parameter="member"):
             GAINS.register("mine", member)  # type: ignore[arg-type]
     with raises(UsageError, "duplicate", parameter="name"):
-        NBEST_FORMATS.register("moses", Jsonl)
+        NBEST_FORMATS.register("moses", NBEST_FORMATS["jsonl"])
 
 
 LISTS = from_lists(

@@ -32,10 +32,10 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 from support.raising import raises
+from support.registries import SAMPLERS
 
 import bpa_ppl as bpa
 from bpa_ppl import BayesianRanker, DataError, Isotropic, UsageError
-from bpa_ppl.samplers.laplace import Laplace
 
 
 def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
@@ -303,7 +303,9 @@ def test_cross_validation_with_routing(estimator: BaseEstimator) -> None:
 
 
 def test_clones_and_pickles(fitted: BayesianRanker) -> None:
-    ranker = BayesianRanker(sampler=Laplace(draws=500), weights={"x0": 1, "x1": 0, "x2": 0})
+    ranker = BayesianRanker(
+        sampler=SAMPLERS["laplace"](draws=500), weights={"x0": 1, "x1": 0, "x2": 0}
+    )
     assert clone(ranker).get_params() == ranker.get_params()
     assert repr(ranker).startswith("BayesianRanker(sampler=Laplace(draws=500")
     copy = pickle.loads(pickle.dumps(fitted))
@@ -313,7 +315,7 @@ def test_clones_and_pickles(fitted: BayesianRanker) -> None:
 
 
 def test_options_are_those_of_adapt() -> None:
-    prior, sampler = Isotropic(variance=2.0), Laplace(draws=300)
+    prior, sampler = Isotropic(variance=2.0), SAMPLERS["laplace"](draws=300)
     options = {"likelihood": "oracle", "prior": prior, "sampler": sampler}
     ranker = BayesianRanker(weights="equal", random_state=0, **options)
     record = bpa.as_weight_draws(ranker.fit(X, Y, qid=QID).posterior_).record

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from support import reference_model
 from support.moment_checks import assert_moments
 from support.raising import capture_notes, raises
-from support.registries import LIKELIHOODS
+from support.registries import GAINS, LIKELIHOODS
 from support.targets import integrated, moments_of
 
 from bpa_ppl import (
@@ -44,13 +44,8 @@ from bpa_ppl.extending import (
     oracles,
     prepare,
 )
-from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.judged import find_judged
-from bpa_ppl.gains.ter import TER
 from bpa_ppl.models.likelihoods.likelihood import Observations
-from bpa_ppl.models.likelihoods.oracle import Oracle
-from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.models.likelihoods.preference import Preference
 
 CANONICAL = {"a": 0.5, "b": -0.2}
 quiet = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
@@ -77,7 +72,9 @@ def test_numpyro_has_the_density_of_the_steps(lists: NBest) -> None:
 
     @jax.jit
     def theirs(z: Any, data: Any) -> Any:
-        return infer.util.log_density(log_linear, (*data, Oracle()), {}, {"weights": z})[0]
+        return infer.util.log_density(
+            log_linear, (*data, LIKELIHOODS["oracle"]()), {}, {"weights": z}
+        )[0]
 
     for z in np.random.default_rng(0).normal(size=(3, 2)):
         assert target.value_and_gradient(z)[0] == pytest.approx(float(theirs(z, data)), rel=1e-6)
@@ -254,7 +251,7 @@ def test_without_canonical_weights_the_mean_of_the_scores_decides() -> None:
 
 JUDGES = 6
 NEW = 1000
-CHOSEN = Column(column="chosen")
+CHOSEN = GAINS["column"](column="chosen")
 
 
 def judged_pairs(pairs: int, strength: float, seed: int) -> NBest:
@@ -353,10 +350,10 @@ def test_the_default_likelihood_of_choices_of_two() -> None:
     unjudged = three.with_extras(chosen=[1, None, 0] * 2)
     other = pairs.with_extras(chosen=2 - 3 * np.array(pairs.extras["chosen"]))
     for lists in (pairs, other, unjudged):
-        assert isinstance(choose(CHOSEN, lists), Oracle)
+        assert isinstance(choose(CHOSEN, lists), LIKELIHOODS["oracle"])
     for lists in (graded, three.with_extras(chosen=[1, 0, 0] * 2), unjudged[:1]):
-        assert isinstance(choose(CHOSEN, lists), Pairs)
-    assert isinstance(choose(TER(), pairs), Preference)  # no references
+        assert isinstance(choose(CHOSEN, lists), LIKELIHOODS["pairs"])
+    assert isinstance(choose(GAINS["ter"](), pairs), LIKELIHOODS["preference"])  # no references
 
 
 @quiet

@@ -13,6 +13,7 @@ from scipy.stats import norm
 from support import reference_model
 from support.raising import Note, capture_notes, raises
 from support.records import PriorRecord
+from support.registries import LIKELIHOODS
 
 from bpa_ppl import (
     DataError,
@@ -30,7 +31,6 @@ from bpa_ppl import (
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.adapting.finish import describe_adaptation
 from bpa_ppl.extending import StartingWeights
-from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.weights import equal_weights
 
@@ -126,7 +126,7 @@ def test_with_canonical_weights_a_margin_determines_the_scale() -> None:
         loss = values.max() - values
         log_p += scores[:, values.argmax()] - logsumexp(scores + gamma * loss, axis=1)
     start = StartingWeights({"model": 1.0}, fixed=["model"], defaults={"f0": 0.0})
-    found = scale_of(pool, start, likelihood=Margin(gamma=gamma))
+    found = scale_of(pool, start, likelihood=LIKELIHOODS["margin"](gamma=gamma))
     expected = best_log_scale(log_p, float(pool.spread[0]), *LISTS)
     assert np.log(found) == pytest.approx(expected, abs=0.05)
 

@@ -10,14 +10,12 @@ import pytest
 from support import reference_model
 from support.raising import raises
 from support.records import name_weights, read_weight_draws, with_record
-from support.registries import GAINS
+from support.registries import FEATURES, GAINS, LIKELIHOODS
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Isotropic, NBest, Prior, UsageError, recorded_options
 from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.extending import StartingWeights, log_linear
-from bpa_ppl.features.length import Length
-from bpa_ppl.models.likelihoods.pairs import Pairs
 
 NAMES = ["lm", "tm", "wp"]
 CANONICAL = {"lm": 0.5, "tm": 0.2, "wp": -1.0}
@@ -51,7 +49,7 @@ LISTS = lists_of(0)
 #: Weights and options.
 CASES: list[tuple[Any, dict[str, Any]]] = [
     (CANONICAL, {**FAST, "seed": 7, "likelihood": "oracle", "prior": "isotropic:variance=0.3"}),
-    (CANONICAL, {"likelihood": Pairs(), "gain": GAINS.resolve("chrf", {"beta": 3})}),
+    (CANONICAL, {"likelihood": LIKELIHOODS["pairs"](), "gain": GAINS.resolve("chrf", {"beta": 3})}),
     (
         StartingWeights(CANONICAL, fixed=["wp"]),
         {"gain": "bleu", "prior": Isotropic(variance={"lm": 0.5})},
@@ -61,7 +59,7 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
     (CANONICAL, {"prior": Prior.isotropic(CANONICAL, [0.1, 0.2, 0.3])}),
     (
         StartingWeights(CANONICAL, defaults={"LengthWords": 0.25}),
-        {"add": ["consensus", Length(ratio=True)]},
+        {"add": ["consensus", FEATURES["length"](ratio=True)]},
     ),
     (CANONICAL, {"preset": "published-2010", "sampler": "heuristic:draws=30"}),
     ({"lm": 0.5, "tm": np.float32(0.2)}, {"exclude": ["wp"], "likelihood": SHARED}),

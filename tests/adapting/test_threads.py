@@ -13,9 +13,9 @@ import jax
 import numpy as np
 import pytest
 from support.raising import raises
+from support.registries import SAMPLERS
 
 from bpa_ppl import NBest, UsageError, adapt, as_weight_draws, from_lists
-from bpa_ppl.samplers.nuts import Nuts
 
 CANONICAL = {"A": 0.1, "B": 0.2}
 #: Threads of a new process: the first use of names, whose modules are loaded on first use, and
@@ -66,7 +66,7 @@ def test_threads_draw_the_same_as_one(pool: NBest) -> None:
     """Shapes and samplers differ between threads, so that some trace while others run."""
 
     def run(seed: int) -> np.ndarray:
-        sampler = Nuts(draws=100 + seed) if seed % 2 else "imh"
+        sampler = SAMPLERS["nuts"](draws=100 + seed) if seed % 2 else "imh"
         return as_weight_draws(
             adapt(pool[: 5 + seed], CANONICAL, sampler=sampler, seed=seed)
         ).weights
@@ -84,7 +84,7 @@ def test_one_program_runs_at_a_time(pool: NBest) -> None:
 
     def run(seed: int) -> None:
         options: dict[str, Any] = {"progress": lambda *_: seeds.append(seed), "seed": seed}
-        adapt(pool, CANONICAL, sampler=Nuts(draws=100, warmup=100, chains=1), **options)
+        adapt(pool, CANONICAL, sampler=SAMPLERS["nuts"](draws=100, warmup=100, chains=1), **options)
 
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(run, (0, 1)))

@@ -18,13 +18,13 @@ from unittest.mock import patch
 
 import pytest
 from support.command_line import PROGRAM, run, start, succeed
+from support.registries import SAMPLERS
 
 from bpa_ppl._runtime.messages import LOGGER, log_info
 from bpa_ppl.cli import options
 from bpa_ppl.cli.app import main, show_messages
 from bpa_ppl.cli.signals import Ended, ending_signals
 from bpa_ppl.extending import warn_user
-from bpa_ppl.samplers.map import PosteriorMode
 
 INSTALLED = str(Path(sys.executable).parent / "bpa")
 SENTENCES = 12  # in the lists of the fixture
@@ -144,7 +144,7 @@ def test_ctrl_c_and_a_lack_of_memory_have_no_traceback(
     folder: Path, error: Exception, code: int, last: str
 ) -> None:
     compare = ("compare", "nbest", "-w", "moses.ini", "-r", "ref", "-o", "new", *MAP_ALONE)
-    with patch.object(PosteriorMode, "sample", side_effect=error):
+    with patch.object(SAMPLERS["map"], "sample", side_effect=error):
         results = [run(*ADAPT, "-r", "ref")]
         if code == 130:  # samplers that fail do not stop a comparison; Ctrl-C does
             results.append(run(*compare))

@@ -13,6 +13,7 @@ from scipy.stats import chi2, kstest, norm
 from support.moment_checks import assert_equal_moments, assert_moments
 from support.raising import raises
 from support.records import name_weights, with_parts
+from support.registries import SAMPLERS
 from support.targets import starting_at_zero
 
 from bpa_ppl import DataError, Isotropic, NBest, Prior, UsageError, check, from_lists, log_density
@@ -22,13 +23,6 @@ from bpa_ppl.densities.target import evaluate
 from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.extending import NoLikelihood, Sampled, Target, log_linear
 from bpa_ppl.models.priors.scale import LogNormalScale
-from bpa_ppl.samplers.auto import Auto
-from bpa_ppl.samplers.imh import IndependenceMetropolis
-from bpa_ppl.samplers.laplace import Laplace
-from bpa_ppl.samplers.map import PosteriorMode
-from bpa_ppl.samplers.nuts import Nuts
-from bpa_ppl.samplers.published import IsotropicRandomWalk
-from bpa_ppl.samplers.rwm import RandomWalkMetropolis
 
 FEATURES, LISTS, SIZE = 100, 3, 3
 #: The differences within lists have so many dimensions.
@@ -66,7 +60,7 @@ PRIORS: dict[str, dict[str, Any]] = {
 
 
 #: Chains that stay where they are in most of their steps.
-WALK = RandomWalkMetropolis(draws=500, thinning=1)
+WALK = SAMPLERS["rwm"](draws=500, thinning=1)
 
 
 def build(name: str, likelihood: str = "oracle") -> Target:
@@ -93,15 +87,15 @@ def rows_of(target: Target) -> np.ndarray:
 @pytest.mark.parametrize(("name", "likelihood"), [("correlated", "oracle"), ("canonical", "risk")])
 def test_the_span_has_the_moments_of_the_weights(name: str, likelihood: str) -> None:
     target = build(name, likelihood)
-    sampled = in_span(target, IndependenceMetropolis(draws=1000))
+    sampled = in_span(target, SAMPLERS["imh"](draws=1000))
     with jax.enable_x64(True):
-        direct = Nuts().sample(target, 0, lambda *_: None)
+        direct = SAMPLERS["nuts"]().sample(target, 0, lambda *_: None)
     assert_equal_moments(sampled.z["weights"], direct.z["weights"])
 
 
 @pytest.mark.parametrize(
     ("name", "sampler"),
-    [*((name, Laplace()) for name in PRIORS), ("learned", WALK)],
+    [*((name, SAMPLERS["laplace"]()) for name in PRIORS), ("learned", WALK)],
 )
 def test_log_densities_are_those_of_the_weights(name: str, sampler: Any) -> None:
     target = build(name)
@@ -117,7 +111,7 @@ def test_log_densities_are_those_of_the_weights(name: str, sampler: Any) -> None
 @pytest.mark.parametrize("name", PRIORS)
 def test_directions_outside_of_the_span_have_their_prior(name: str) -> None:
     target = build(name)
-    sampled = in_span(target, IndependenceMetropolis(draws=500))
+    sampled = in_span(target, SAMPLERS["imh"](draws=500))
     factor = np.linalg.cholesky(target.prior.full_covariance)
     difference = sampled.z["weights"] - np.asarray(target.prior.mean)
     units = np.linalg.solve(factor, difference[..., None])[..., 0]
@@ -128,9 +122,9 @@ def test_directions_outside_of_the_span_have_their_prior(name: str) -> None:
 
 def test_the_mode_and_the_evidence_are_those_of_the_weights() -> None:
     target = build("correlated")
-    in_directions = in_span(target, PosteriorMode())
+    in_directions = in_span(target, SAMPLERS["map"]())
     with jax.enable_x64(True):
-        direct = PosteriorMode().sample(target, 0, lambda *_: None)
+        direct = SAMPLERS["map"]().sample(target, 0, lambda *_: None)
     np.testing.assert_allclose(in_directions.mode, direct.mode, atol=1e-3)
     np.testing.assert_allclose(in_directions.z["weights"][0, 0], in_directions.mode)
     evidence = direct.figures.log_evidence
@@ -156,7 +150,7 @@ def test_a_common_scale_is_drawn_for_all_directions() -> None:
     with jax.enable_x64(True):
         spanned = choose_coordinates(target)
         assert spanned.dimension == 2 * DIRECTIONS
-        sampled = draw(Laplace(draws=4000), target)
+        sampled = draw(SAMPLERS["laplace"](draws=4000), target)
         log_density, _ = evaluate(target, sampled.z)
     # Sums over log τ have other nodes, which matters far from the centre.
     np.testing.assert_allclose(sampled.log_density, log_density, rtol=3e-3)
@@ -193,7 +187,7 @@ def test_weights_stay_as_they_are(model: str) -> None:
     target = build("canonical")
     if model == "published":
         with jax.enable_x64(True):
-            walk = IsotropicRandomWalk(warmup=5, draws=5)
+            walk = SAMPLERS["rwm-isotropic"](warmup=5, draws=5)
             expected = walk.sample(target, 0, lambda *_: None).z["weights"]
             np.testing.assert_array_equal(draw(walk, target).z["weights"], expected)
         return
@@ -298,6 +292,6 @@ def test_a_hierarchy_of_many_features_is_refused() -> None:
     with starting_at_zero():
         target = log_density(judged(features=501), **options)
     with raises(UsageError, "not-supported", parameter="sampler", match="501"):
-        draw(Auto(), target)
+        draw(SAMPLERS["auto"](), target)
     with raises(DataError, "not-supported", parameter="sampler", match="1,004"):
-        draw(PosteriorMode(), target)
+        draw(SAMPLERS["map"](), target)

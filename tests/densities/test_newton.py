@@ -18,6 +18,7 @@ from scipy.stats import multivariate_normal, norm
 from support import reference_model
 from support.raising import raises
 from support.records import InferenceData, name_weights
+from support.registries import LIKELIHOODS
 from support.targets import integrated
 
 import bpa_ppl as bpa
@@ -34,7 +35,6 @@ from bpa_ppl.densities.newton import (
     maximise,
     solve,
 )
-from bpa_ppl.models.likelihoods.oracle import Margin
 
 Density = Callable[[np.ndarray], Derivatives]
 RNG = np.random.default_rng(5)
@@ -360,7 +360,7 @@ def test_evidence_is_the_integral() -> None:
     exact = logsumexp(log_density(grid)) + np.log((2 * width / (POINTS - 1)) ** 2)
     with jax.enable_x64(True):
         oracles = replace(reference_model.given(*best), gain="worth")
-        options = {"likelihood": Margin(gamma=gamma), "gain": oracles}
+        options = {"likelihood": LIKELIHOODS["margin"](gamma=gamma), "gain": oracles}
         options |= {"prior": bpa.Isotropic(variance=variance)}
         target = bpa.log_density(nbest.with_extras(worth=worth.ravel()), START, **options)
         mode = require_mode(target)

@@ -21,7 +21,6 @@ from support.targets import SENTENCES, TARGETS, integrated, moments_of, starting
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, as_weight_draws
-from bpa_ppl.samplers.nuts import Nuts
 
 NAMES = ["LM0", "TM0"]
 DIFFERENCES = np.random.default_rng(8).normal(-0.3, 1.5, size=(14, 2))
@@ -618,5 +617,5 @@ def test_nuts_ends_for_an_own_hierarchy_of_54_values() -> None:
     oracle = reference_model.given(*[0] * 30)
     density = bpa.log_density(lists, dict.fromkeys(names, 0.1), model=noncentred, gain=oracle)
     assert density.dimension == 54
-    sampled = Nuts(draws=20, warmup=20, chains=1).sample(density, 0, lambda *_: None)
+    sampled = SAMPLERS["nuts"](draws=20, warmup=20, chains=1).sample(density, 0, lambda *_: None)
     assert np.isfinite(sampled.log_density).all()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.raising import raises
+from support.registries import FEATURES
 
 from bpa_ppl import DataError, corpus_score, from_lists
 from bpa_ppl.extending import gains, oracles
-from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.gains.gains import count_statistics, resolve
 from bpa_ppl.gains.wer import CER, WER
 
@@ -79,7 +79,7 @@ def test_several_references_are_refused(metric: str) -> None:
 
 
 def test_the_consensus_by_wer_is_that_of_jiwer() -> None:
-    column = Consensus(metric="wer").columns(FEW)["consensus.wer"]
+    column = FEATURES["consensus"](metric="wer").columns(FEW)["consensus.wer"]
     expected = [-100 * (jiwer.wer("a x c d", "a b c d") + jiwer.wer("a b c", "a b c d")) / 2]
     assert column[0] == pytest.approx(expected[0])
 

@@ -39,7 +39,7 @@ from bpa_ppl.diagnostics.samplers.uniformity import (
     uniformity_test,
 )
 from bpa_ppl.extending import Sampler
-from bpa_ppl.samplers.rwm import RandomWalkMetropolis, random_walk
+from bpa_ppl.samplers.rwm import random_walk
 
 TARGET = plane()
 #: A walk of the published step would need far more draws where the prior is as wide as here.
@@ -235,7 +235,7 @@ def test_the_exact_samplers_are_calibrated(sampler: str) -> None:
     assert found.names == (*TARGET.canonical, LOG_LIKELIHOOD)
 
 
-class DriftingSampler(RandomWalkMetropolis, frozen=True):
+class DriftingSampler(SAMPLERS["rwm"], frozen=True):
     """Chains of a walk with a drift that its accept ratio ignores."""
 
     def initialise(self, target: Any, covariance: Any, keys: jax.Array, z: Any) -> Any:

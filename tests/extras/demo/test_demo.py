@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 from support.command_line import refused, run
 from support.raising import raises
+from support.registries import FEATURES
 
 from bpa_ppl import DataError, as_weight_draws, check, read_nbest, read_posterior
 from bpa_ppl.cli.app import app
 from bpa_ppl.extras.demo.demo import Demo, run_demo, write_demo_files
-from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.features.recipe import Recipe
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -50,7 +50,7 @@ def test_posterior_converges_and_is_written(demo: Demo) -> None:
     posterior = read_posterior(demo.files[0])
     assert str(check(posterior)) == str(demo.report)
     (source,) = Recipe.of(as_weight_draws(posterior)).sources
-    assert isinstance(source, LanguageModel)
+    assert isinstance(source, FEATURES["lm"])
     assert (len(source.lines), source.files()) == (demo.lines, ())
 
 

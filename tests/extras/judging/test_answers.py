@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.stats import entropy, norm
+from support.registries import LIKELIHOODS
 from support.targets import starting_at_zero
 
 from bpa_ppl import Prior, from_lists
@@ -27,7 +28,6 @@ from bpa_ppl.extras.judging.answers import (
 )
 from bpa_ppl.extras.judging.questions import Candidates, choose_informative, measure_information
 from bpa_ppl.extras.judging.session import Session
-from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.scale import LogNormalScale
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
@@ -78,7 +78,9 @@ def test_the_density_is_that_of_the_likelihood_preference() -> None:
     names = {"x": 0.2, "y": -0.1}
     prior = Prior.gaussian(names, PRIOR.covariance[:2, :2])
     with starting_at_zero():
-        model = model_density(lists, names, likelihood=Preference(slip=slip), prior=prior)
+        model = model_density(
+            lists, names, likelihood=LIKELIHOODS["preference"](slip=slip), prior=prior
+        )
     points = rng.normal(size=(5, 3))
     expected = [model.value_and_gradient([*point[2:], *point[:2]])[0] for point in points]
     computed = list(map(log_density(answers, PRIOR, slip), points))
@@ -177,7 +179,7 @@ def test_the_prior_is_that_of_adapt() -> None:
     for _ in range(3):
         session.next()
         session.answer("first")
-    prior = model_density(session.judged, likelihood=Preference(slip=0.05)).prior
+    prior = model_density(session.judged, likelihood=LIKELIHOODS["preference"](slip=0.05)).prior
     np.testing.assert_array_equal(session.prior.scale.of_weights, prior.scale.of_weights)
     for name in ("mean", "covariance"):
         np.testing.assert_allclose(getattr(session.prior, name), getattr(prior, name))

@@ -8,12 +8,12 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from support.registries import SAMPLERS
 from support.small_demo import write_small_demo
 
 from bpa_ppl.extras.studies.page import write_figures
 from bpa_ppl.extras.studies.running import run_study
 from bpa_ppl.extras.studies.study import Study, read_study
-from bpa_ppl.samplers.published import Heuristic
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SMALL = {
@@ -54,5 +54,5 @@ def test_the_curves_of_delta_are_those_of_the_published_sample() -> None:
     study = read_study(EXAMPLES / "delta.toml")
     for method in study.methods[1:]:
         delta = float(method.name.removeprefix("delta-"))
-        assert method.component() == Heuristic(draws=100, delta=delta)
+        assert method.component() == SAMPLERS["heuristic"](draws=100, delta=delta)
         assert method.prior == "isotropic:variance=1.0"

@@ -18,7 +18,6 @@ import bpa_ppl
 from bpa_ppl import DataError, NBest, concatenate
 from bpa_ppl.cli.app import main
 from bpa_ppl.components import Registry
-from bpa_ppl.decoding.rules import Viterbi
 from bpa_ppl.extras.studies import running
 from bpa_ppl.extras.studies.page import write_figures
 from bpa_ppl.extras.studies.results import read_results
@@ -27,7 +26,6 @@ from bpa_ppl.extras.studies.study import list_cells, read_study
 from bpa_ppl.extras.studies.tuning.mira import Mira
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
-from bpa_ppl.samplers.map import PosteriorMode
 
 
 def deterministic_files(folder: Path) -> dict[str, bytes]:
@@ -126,7 +124,7 @@ def test_finished_cells_are_not_repeated(study_file: Path, finished: Path) -> No
     assert deterministic_files(finished) == before
 
 
-class OwnMode(PosteriorMode, frozen=True):
+class OwnMode(SAMPLERS["map"], frozen=True):
     """A sampler of another package."""
 
 
@@ -134,7 +132,7 @@ class OwnMira(Mira, frozen=True):
     """A tuner of another package."""
 
 
-class OwnViterbi(Viterbi, frozen=True):
+class OwnViterbi(RULES["viterbi"], frozen=True):
     """A decision rule of another package."""
 
 

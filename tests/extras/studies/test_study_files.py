@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from support.raising import raises
-from support.registries import SAMPLERS
+from support.registries import LIKELIHOODS, SAMPLERS
 from support.studies import edit_study
 
 from bpa_ppl import DataError, Isotropic
@@ -28,7 +28,6 @@ from bpa_ppl.extras.studies.study import (
     read_study,
 )
 from bpa_ppl.extras.studies.tuning.redecoding import Decoder
-from bpa_ppl.models.likelihoods.oracle import Margin, Oracle
 
 VARIANT = 'like = "mert"\ngain = "ter"\nrestarts = 2'
 
@@ -58,8 +57,8 @@ def test_settings_may_follow_a_name(study_file: Path) -> None:
     text = 'like = "imh:draws=50"\nlikelihood = "margin:gamma=4"\nrule = "mbr:gain=chrf"'
     method = edit_study(study_file, (VARIANT, text)).methods[-1]
     assert method.component() == SAMPLERS.resolve("imh", {"draws": 50})
-    assert method.resolve_likelihood() == Margin(gamma=4)
-    assert method.with_settings({"gamma": 1}).resolve_likelihood() == Margin(gamma=1)
+    assert method.resolve_likelihood() == LIKELIHOODS["margin"](gamma=4)
+    assert method.with_settings({"gamma": 1}).resolve_likelihood() == LIKELIHOODS["margin"](gamma=1)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +109,11 @@ def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
     cells = list_cells(edit_study(study_file, *changes)).items()
     likelihoods = {c.setting: m.resolve_likelihood() for c, m in cells if c.method == "steep"}
     expected = {"": 4, "gamma=1": 1, "gamma=8": 8}
-    assert likelihoods == {name: Margin(gamma=gamma) for name, gamma in expected.items()}
+    assert likelihoods == {
+        name: LIKELIHOODS["margin"](gamma=gamma) for name, gamma in expected.items()
+    }
     methods = list_methods()
-    assert methods["published"].resolve_likelihood() == Oracle()
+    assert methods["published"].resolve_likelihood() == LIKELIHOODS["oracle"]()
     assert methods["imh"].resolve_likelihood() is None
 
 

@@ -11,7 +11,7 @@ import pytest
 from support.command_line import run_command
 from support.raising import raises
 from support.records import import_arviz
-from support.registries import SAMPLERS
+from support.registries import LIKELIHOODS, SAMPLERS
 
 from bpa_ppl import (
     Isotropic,
@@ -26,7 +26,6 @@ from bpa_ppl import (
 )
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.extras.studies.sweeps import SweepResult, sweep
-from bpa_ppl.models.likelihoods.oracle import Margin
 
 GRID = {"proposal_variance": [1e-6, 1e-3, 10.0], "warmup": [200]}
 
@@ -85,7 +84,7 @@ def test_settings_of_the_likelihood_and_of_the_prior(lists: NBest, prior: str | 
             lists[:6],
             weights,
             gain="ter",
-            likelihood=Margin(gamma=row["gamma"]),
+            likelihood=LIKELIHOODS["margin"](gamma=row["gamma"]),
             prior=Isotropic(variance=row["variance"]),
             sampler="laplace:draws=50",
         )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.raising import raises
+from support.registries import GAINS
 from support.tuning_problems import planted_lists, problem_of, random_lists
 
 from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
@@ -15,7 +16,6 @@ from bpa_ppl.extras.studies.tuning.mert import Mert, choose_step, find_envelopes
 from bpa_ppl.extras.studies.tuning.mira import Mira
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS, Tuned, TuningLists, TuningProblem
-from bpa_ppl.gains.ter import TER
 
 #: Enough to find planted weights, and fast.
 FEW: dict[str, dict[str, Any]] = {
@@ -179,7 +179,7 @@ def test_scores_are_those_of_sacrebleu(toy: NBest, tuner: str, metric: str) -> N
 def test_equivalent_arguments_give_equal_weights(toy: NBest) -> None:
     few = {"gain": "TER", "restarts": 3}
     named = reestimate(toy, CANONICAL, tuner="mert", **few)
-    by_object = reestimate(toy, CANONICAL, tuner=Mert(restarts=3), gain=TER())
+    by_object = reestimate(toy, CANONICAL, tuner=Mert(restarts=3), gain=GAINS["ter"]())
     backwards = reestimate(toy, Weights(reversed(list(CANONICAL.items()))), **few)
     two = Weights({"LM0": 0.5, "TM0[0]": -0.2})
     by_default = reestimate(toy, two, defaults={"TM0[1]": 0.3}, **few)
