@@ -23,7 +23,7 @@ from bpa_ppl._runtime.messages import (
     format_table,
 )
 from bpa_ppl.diagnostics.pages.page import Table
-from bpa_ppl.diagnostics.ways.judged import (
+from bpa_ppl.diagnostics.ways.gain import (
     ACCURACY,
     choose_compared_gain,
     explain_missing_gains,

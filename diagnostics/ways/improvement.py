@@ -23,11 +23,7 @@ from bpa_ppl.diagnostics.ways.explanations import (
     render_explanations,
     system_shares,
 )
-from bpa_ppl.diagnostics.ways.judged import (
-    ACCURACY,
-    choose_compared_gain,
-    explain_missing_gains,
-)
+from bpa_ppl.diagnostics.ways.gain import ACCURACY, choose_compared_gain, explain_missing_gains
 from bpa_ppl.diagnostics.ways.paired import (
     BETTER,
     INTERVAL,

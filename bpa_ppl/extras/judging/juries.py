@@ -30,7 +30,7 @@ from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.figures import label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.diagnostics.ways.judged import ACCURACY
+from bpa_ppl.diagnostics.ways.gain import ACCURACY
 from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
 from bpa_ppl.diagnostics.ways.paired import estimate_error
 from bpa_ppl.diagnostics.ways.reliability import Promise, Reliability
