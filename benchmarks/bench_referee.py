@@ -29,6 +29,7 @@ from bpa_ppl import compare, compare_samplers
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.samplers.comparison import Comparison
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
+from bpa_ppl.diagnostics.samplers.pictures import draw_pictures
 from bpa_ppl.diagnostics.samplers.programs import read_program
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -159,8 +160,10 @@ def print_pictures(options: argparse.Namespace) -> None:
 def save_picture(compared: Comparison, name: str, variables: tuple[str, str]) -> None:
     """Write four plots of a comparison as one SVG file of the documentation."""
     html = render_comparison(compared)
-    drawn = re.findall(r'<svg class="plot".*?</svg>', html, re.DOTALL)
-    chosen = [one for one in drawn if re.search(rf'aria-label="({"|".join(variables)})"', one)][:4]
+    ran = {one.sampler: one.draws for one in compared.samplers if one.draws is not None}
+    worst, errors = dict.fromkeys(ran, variables), dict.fromkeys(ran, ())
+    plots = "".join(map(str, draw_pictures(ran, compared.truth, worst, errors)))
+    chosen = re.findall(r'<svg class="plot".*?</svg>', plots, re.DOTALL)
     style = "".join(re.findall(r"<style>(.*?)</style>", html, re.DOTALL)).split("@media")[0]
     style += "".join(re.findall(r"^\.(?:plot [.t]|line|band|tick|c\d).*$", html, re.MULTILINE))
     style = style.replace("font-size: 12px", "font-size: 18px")  # phones show it half as large

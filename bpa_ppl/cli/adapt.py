@@ -74,12 +74,10 @@ def adapt(
         message = "there is no adaptation: leave out --references"
         raise UsageError(message, parameter="likelihood", code="conflict")
     require_writable(output)  # before the sampling, which takes a while
-    chosen, categorical = (arguments.get(name) for name in ("gain", "categorical"))
-    columns = shared.ColumnFlags(
-        features=arguments.get("features"), exclude=arguments.get("exclude")
-    )
-    gain = chosen if isinstance(chosen, str) else None
-    roles = columns.roles(gain, to_patterns(categorical or (), "categorical"))
+    columns = shared.ColumnFlags(**{n: arguments.get(n) for n in ("features", "exclude")})
+    gain = arguments.get("gain")
+    categorical = to_patterns(arguments.get("categorical") or (), "categorical")
+    roles = columns.roles(gain if isinstance(gain, str) else None, categorical)
     lists = reading.read_together(nbest, judgements or (), roles=roles)
     given = reading.formats.given()
     with use_scheduler(scheduler):

@@ -101,9 +101,8 @@ def report(
     keep_recorded_files(draws.record, output=output)
     new = None
     if lists is not None:
-        new = reading.of_recorded(draws.record, [lists]).read(
-            lists, roles_for(as_weight_draws(draws))
-        )
+        roles = roles_for(as_weight_draws(draws))
+        new = reading.of_recorded(draws.record, [lists]).read(lists, roles)
     html = report_page(draws, new, moved_files=moved_files, without=without, title=title, top=top)
     write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")

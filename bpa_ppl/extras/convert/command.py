@@ -114,5 +114,4 @@ def convert(
         lists = function((one for path in paths for one in read(path)), **settings)
         write_lists(lists, output)
         count, candidates = len(lists), sum(len(of["candidates"]) for of in lists)
-    of_candidates = format_count(candidates, "candidate")
-    log_info(f"{output}: {format_count(count, 'list')} of {of_candidates}")
+    log_info(f"{output}: {format_count(count, 'list')} of {format_count(candidates, 'candidate')}")
