@@ -112,9 +112,7 @@ class _Tables:
     def finish(self) -> None:
         """Check what only the end of the file shows."""
         schema, dropped = self.schema, self.schema.dropped
-        seen = schema.seen
-        unseen = [usual for usual, name in schema.names.items() if name not in seen]
-        schema.require(unseen if seen else (), (), None)
+        schema.require(schema.names if schema.seen else (), schema.names, None)
         lost = [number for number in dropped if number not in schema.lines]
         if lost:
             problem = f"every candidate of sentence {schema.name(lost[0])} has a value that is not "
