@@ -42,7 +42,7 @@ _MORE = 4
 #: tenth of a second, and 4000 draws have fewer than 400 effective ones of the scales.
 _MOST_FEATURES = 500
 #: With 60 directions, every second run of independent proposals fails its check.
-_MANY_SCALED = 50
+MANY_SCALED = 50
 #: Of later attempts: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 #: Where the density jumps: the scales of walks, and by how much more steps they take for a kept
@@ -148,7 +148,7 @@ class Auto(Sampler, frozen=True):
         if several and target.has_lists and not reason:
             reason = f"{' and '.join(sites)} are several vectors"
         scaled = isinstance(target.coordinates, Scaled) and target.prior.covariance is None
-        if scaled and len(target.features) > _MANY_SCALED:
+        if scaled and len(target.features) > MANY_SCALED:
             reason = f"{len(target.features)} directions have a common scale"
         if not reason:
             reason = yield from self._independence_attempts(target, seed, progress)

@@ -143,6 +143,24 @@ def with_common_scale(deviation: float) -> Target:
 
 
 @pytest.mark.slow
+def test_nuts_draws_the_common_scale_of_many_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights are those of the integral over the scale, which independent proposals sample."""
+    target = with_common_scale(0.5)
+    with jax.enable_x64(True):
+        independent = draw(SAMPLERS.resolve("auto:draws=6000"), target)
+        monkeypatch.setattr("bpa_ppl.samplers.auto.MANY_SCALED", 2 * DIRECTIONS - 1)
+        scaled = draw(SAMPLERS.resolve("auto:draws=2000"), target)
+        log_density, log_likelihood = evaluate(target, scaled.z)
+    assert independent.figures.chosen == "imh"
+    assert scaled.figures.chosen_because == "12 directions have a common scale"
+    assert scaled.figures.drawn_again_because is None
+    assert_equal_moments(scaled.z["weights"], independent.z["weights"])
+    np.testing.assert_allclose(scaled.log_density, log_density, rtol=1e-5, atol=1e-4)
+    expected = log_likelihood["oracle"]
+    np.testing.assert_allclose(scaled.log_likelihood["oracle"], expected, atol=1e-4)
+
+
+@pytest.mark.slow
 def test_a_common_scale_is_drawn_for_all_directions() -> None:
     """|z|² of nine weights is τ² χ²(9), and of the others χ²(91)."""
     target = replace(with_common_scale(0.5), likelihood=NoLikelihood())
