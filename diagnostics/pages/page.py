@@ -33,8 +33,9 @@ Html = NewType("Html", str)
 #: A paragraph, a table, or HTML.
 Block: TypeAlias = "str | Html | Table"
 
-# A number, or two of an interval; a limit has a sign before it.
-_NUMBER = re.compile(r"([≤≥] )?{0}%?(( ± | to |–){0}%?)?".format(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?"))
+# A number, or two of an interval or a change; a limit has a sign before it.
+_ONE = r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?"
+_NUMBER = re.compile(f"([≤≥] )?{_ONE}(( [±→] | to |–){_ONE})?")
 _LONG = 60  # characters of a cell, whose column is then wide enough for several words
 _MAX_COMPARED = 2000  # words of a text that are shown side by side
 #: How the template marks results that are good, bad or neither.

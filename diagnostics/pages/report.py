@@ -329,7 +329,7 @@ def _picture_forest(weights: WeightDraws, unit: str) -> Html:
     suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(weights.features) else ""
     alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
     caption = f"{_capitalise(unit)}. {_FOREST}{suffix}"
-    return embed_figure(_draw_forest(weights, shown, unit), alternative, caption, "svg")
+    return embed_figure(_draw_forest(weights, shown), alternative, caption, "svg")
 
 
 def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> list[Html]:
@@ -355,13 +355,12 @@ def _describe_provenance(draws: Draws) -> Section:
     return Section("How it was made", blocks)
 
 
-def _draw_forest(draws: WeightDraws, features: Sequence[int], unit: str) -> Figure:
+def _draw_forest(draws: WeightDraws, features: Sequence[int]) -> Figure:
     """Draw intervals of some weights over those of their prior, and canonical weights as crosses.
 
     Args:
         draws: the posterior.
         features: positions of the weights, one row each.
-        unit: of the weights.
     """
     figure, ((axes,),) = empty_figure(1, 1, 0.5 + 0.28 * len(features))
     rows = np.arange(len(features))[::-1]
@@ -384,7 +383,7 @@ def _draw_forest(draws: WeightDraws, features: Sequence[int], unit: str) -> Figu
     axes.set_xlim(lowest - margin, highest + margin)
     axes.set_yticks(rows, [label(draws.features[feature]) for feature in features])
     axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.set_xlabel(f"{unit}\n({_PERCENT} equal-tailed intervals)")
+    axes.set_xlabel(f"{_PERCENT} equal-tailed intervals")
     return figure
 
 

@@ -90,7 +90,7 @@ def test_columns_of_numbers_are_right_aligned() -> None:
 
 
 def test_intervals_and_limits_are_not_broken() -> None:
-    cells = ("−4.69 to +0.93", "15840–98620", "≤ 1.01", "1 ± 0.5", "1e-3–2%")
+    cells = ("−4.69 to +0.93", "15840–98620", "≤ 1.01", "1.5% → 2%", "1e-3–2%")
     html = Table(("name", *"abcde"), [("LM0", *cells)]).html()
     assert [html.count(f'<td class="number">{cell}</td>') for cell in cells] == [1] * 5
     others = ("rwm-isotropic", "2010–", "1 to many", "≤", "1 – 2 – 3")
