@@ -48,8 +48,8 @@ from bpa_ppl import Isotropic
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.best import find_better_way
 from bpa_ppl.features.matching import measure_agreement
-from bpa_ppl.lists.building import concatenate
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.formats.in_memory import concatenate
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest, centre, measure_deviation, score_differences
 
 WEAK = (*COMPUTED, "chars")

@@ -39,7 +39,7 @@ from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.paired import estimate_proportion
 from bpa_ppl.extending import oracles
 from bpa_ppl.gains.judged import average_best
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 
 SIZES = few((10, 20, 50))
 PAIRS = ("RewardBench", "LLMBar", "simulated judges")

@@ -31,8 +31,8 @@ from measuring import DATA, DOMAINS, Table, canonical, few, read_lists, run_tabl
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.lists.columns import read_column
-from bpa_ppl.lists.drift import DriftMonitor, feature_scales
+from bpa_ppl.decoding.drift import DriftMonitor, feature_scales
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.posterior.weight_draws import name_weights
 

@@ -30,7 +30,7 @@ from numpyro.primitives import Messenger
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, concatenate, from_arrays
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 
 CUSTOMERS, JUDGES, TESTED = len(few(range(6), 2)), 5, 500

@@ -73,7 +73,7 @@ from bpa_ppl.extras.phrases.tables import PhraseCounts
 from bpa_ppl.extras.phrases.tree import PhraseTree, build_tree
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.source import make_adder
-from bpa_ppl.lists.building import concatenate
+from bpa_ppl.formats.in_memory import concatenate
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.text.words import NumberedText, iter_sentences
 

@@ -42,7 +42,7 @@ from bpa_ppl.adapting import build
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.gains.judged import average_best
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import StartingWeights
 

@@ -45,11 +45,11 @@ import bpa_ppl as bpa
 from bpa_ppl.diagnostics.pages.raters import compare_raters
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.extras.judging.session import Session
+from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.formats.journal import PLACES, TIE
-from bpa_ppl.lists.building import from_lists
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_weight_draws
 
 ANSWERS = few((10, 20, 50))
 TRUSTED = "qe_CometKiwi"

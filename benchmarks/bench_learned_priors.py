@@ -41,7 +41,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.extending import Oracles
 from bpa_ppl.extras.phrases.lexicon import Lexicon
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.lists.building import from_lists
+from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.prior import Prior

@@ -30,7 +30,7 @@ from measuring import DATA, DOMAINS, Table, read_lists, run_tables
 import bpa_ppl as bpa
 from bpa_ppl.adapting.warn import describe_outliers, measure_distances
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
-from bpa_ppl.lists.columns import numeric_columns
+from bpa_ppl.lists.candidate_columns import numeric_columns
 from bpa_ppl.lists.nbest import NBest, centre
 
 #: The outliers: how many of 200 values, and what they are.

@@ -60,7 +60,7 @@ from scipy.stats import norm
 import bpa_ppl as bpa
 from bpa_ppl import NBest
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.models.priors.isotropic import LOG_DEVIATION, PAIRS_FACTOR
 
 #: log τ, in units of τ₀ = 1 / √(2 K).

@@ -24,8 +24,8 @@ from scipy.stats import norm, rankdata
 
 import bpa_ppl as bpa
 from bpa_ppl import Isotropic
-from bpa_ppl.lists.building import concatenate
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.formats.in_memory import concatenate
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest, measure_deviation
 from bpa_ppl.models.likelihoods.oracle import Risk
 from bpa_ppl.weights import StartingWeights

@@ -21,7 +21,7 @@ from measuring import Table, canonical, draw_lists, few, read_lists, run_tables
 import bpa_ppl as bpa
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.oracle import Risk
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.draws import Draws
 
 STEP, LAST = 10, len(few(range(100), 30))

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.special import log_expit, log_softmax, softmax
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest, measure_deviation
 
 #: As in `bpa_ppl`: the margin and κ, per standard deviation of the gain within the lists.

@@ -29,7 +29,7 @@ from bpa_ppl.formats.weight_files import (
 )
 from bpa_ppl.formats.writing import write_nbest as write_nbest
 from bpa_ppl.gains.gains import corpus_score as corpus_score
-from bpa_ppl.lists.building import (
+from bpa_ppl.formats.in_memory import (
     concatenate as concatenate,
     from_arrays as from_arrays,
     from_lists as from_lists,
@@ -42,7 +42,7 @@ from bpa_ppl.models.choice import OracleChoice as OracleChoice
 from bpa_ppl.models.priors.isotropic import Isotropic as Isotropic
 from bpa_ppl.models.priors.learned import learn_prior as learn_prior
 from bpa_ppl.models.priors.prior import Prior as Prior
-from bpa_ppl.posterior.adapter import as_draws as as_draws, as_weight_draws as as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_draws as as_draws, as_weight_draws as as_weight_draws
 from bpa_ppl.posterior.draws import Draws as Draws
 from bpa_ppl.posterior.files import write_posterior as write_posterior
 from bpa_ppl.posterior.opening import read_posterior as read_posterior

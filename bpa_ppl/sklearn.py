@@ -25,11 +25,11 @@ from bpa_ppl.adapting.adapt import adapt
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.errors import BpaWarning, DataError, UsageError, quote
+from bpa_ppl.formats.in_memory import from_arrays
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.judged import select_judged
-from bpa_ppl.lists.building import from_arrays
 from bpa_ppl.lists.nbest import NBest, score_differences
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:

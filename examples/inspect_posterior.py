@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.pages.page import write_page
+from bpa_ppl.diagnostics.page import write_page
 from bpa_ppl.diagnostics.pages.report import posterior_page
 from bpa_ppl.posterior.arviz_functions import import_arviz
 

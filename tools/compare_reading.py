@@ -43,8 +43,8 @@ _LARGEST = 4 << 20  # bytes of an input that is kept
 #: Functions whose arguments are kept, with the modules that they may be in.
 RECORDED = {
     "iter_nbest": ("bpa_ppl.formats.reading", "bpa_ppl.formats.reading"),
-    "from_records": ("bpa_ppl.lists.building",),
-    "from_samples": ("bpa_ppl.lists.building",),
+    "from_records": ("bpa_ppl.formats.in_memory",),
+    "from_samples": ("bpa_ppl.formats.in_memory",),
     "read_references": ("bpa_ppl.formats.references",),
     "read_weights": ("bpa_ppl.formats.weight_files",),
 }

@@ -41,7 +41,7 @@ from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.record import to_attributes
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.sklearn import BayesianRanker

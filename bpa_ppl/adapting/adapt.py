@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting.build import build_target
-from bpa_ppl.adapting.draw import run_sampler
 from bpa_ppl.adapting.finish import Finished, finish
 from bpa_ppl.adapting.indicators import choose_indicators
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import Prepared, prepare
 from bpa_ppl.adapting.prior import choose_prior
+from bpa_ppl.adapting.run_sampler import run_sampler
 from bpa_ppl.adapting.settings import ResolvedSettings, Settings, record_settings, resolve_settings
 from bpa_ppl.adapting.warn import warn_about
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.arviz_functions import prepare_arviz
 from bpa_ppl.posterior.weight_draws import WeightDraws
 from bpa_ppl.weights import AnyStart
@@ -46,7 +46,7 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
             preset, seed, jobs and progress, as `bpa_ppl.extending.Settings` describes them.
 
     Returns:
-        InferenceData with the groups named in `bpa_ppl.posterior.adapter`. Its attribute
+        InferenceData with the groups named in `bpa_ppl.posterior.arviz_data`. Its attribute
         `sampling_time` has the seconds that the sampler took, with the search for the mode and the
         warm-up, and `compilation_time` those of compilation; files leave them out unless
         `write_posterior` is asked for them.

@@ -21,7 +21,7 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, are_finite, as_numbers, read_number
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.adapting.warn import describe_repeated, find_outliers
-from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.errors import DataError, escape_controls, locate, quote
 from bpa_ppl.formats.roles import Patterns, to_patterns
 from bpa_ppl.gains.gains import AnyGain, default_gain, resolve
@@ -30,7 +30,7 @@ from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import describe_misplaced
 from bpa_ppl.gains.oracles import oracles
 from bpa_ppl.gains.preferences import has_preferences, iter_choices
-from bpa_ppl.lists.columns import (
+from bpa_ppl.lists.candidate_columns import (
     describe_singles,
     find_names,
     is_absent,

@@ -18,8 +18,9 @@ from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
-from bpa_ppl.adapting.draw import SamplerRun, run_sampler
 from bpa_ppl.adapting.observe import Observed
+from bpa_ppl.adapting.run_sampler import SamplerRun, run_sampler
+from bpa_ppl.decoding.drift import feature_scales
 from bpa_ppl.densities.model_target import read_observed
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
@@ -39,10 +40,9 @@ from bpa_ppl.diagnostics.check.prior import compare_with_prior
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, compare_adapted, to_record
 from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
 from bpa_ppl.errors import bad_value, wrong_shape
-from bpa_ppl.lists.drift import feature_scales
 from bpa_ppl.lists.nbest import score_differences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import (
     ComponentRecord,

@@ -19,13 +19,13 @@ from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.gains.oracles import Oracles
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights, split_arguments
 
 if TYPE_CHECKING:  # they load ArviZ and JAX
     from bpa_ppl.densities.weights_target import Model
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 #: The arguments of `adapt` that a preset chooses, as the papers of Sanchis-Trilles and Casacuberta
 #: describe the method. `published` is that of 2015: an isotropic random walk with σ_o = 0.01,

@@ -13,7 +13,7 @@ from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import list_names, locate, name_lists, quote
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import warn_of_misplaced
-from bpa_ppl.lists.columns import read_column, select_marked
+from bpa_ppl.lists.candidate_columns import read_column, select_marked
 from bpa_ppl.lists.nbest import (
     NBest,
     centre,

@@ -30,7 +30,7 @@ from cyclopts import (
 )
 
 from bpa_ppl._runtime.messages import LOGGER, warn_user
-from bpa_ppl.cli import adapt, comparing, lists, posteriors, texts
+from bpa_ppl.cli import adapt, comparing, language_models, list_commands, posteriors
 from bpa_ppl.cli.needs import check_needs
 from bpa_ppl.cli.options import discard, print_message, refuse_empty
 from bpa_ppl.cli.outputs import check_outputs
@@ -116,10 +116,10 @@ _lm_app = App(
 #: The commands of the core by their boxes, in the order of the help.
 _COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
     _EVERYDAY: (
-        *(lists.lists_, adapt.adapt, posteriors.check, posteriors.trace, comparing.compare),
+        *(list_commands.lists_, adapt.adapt, posteriors.check, posteriors.trace, comparing.compare),
         *(posteriors.report, posteriors.rerank, posteriors.weights),
     ),
-    _LISTS: (lists.features, lists.oracle, adapt.learn_prior),
+    _LISTS: (list_commands.features, list_commands.oracle, adapt.learn_prior),
     _STUDIES: (comparing.calibrate,),
 }
 for title, functions in _COMMANDS.items():
@@ -129,8 +129,8 @@ for title, functions in _COMMANDS.items():
             function, name=name, sort_key=place, group=_BOXES[title], help_format="markdown"
         )
 app.command(_lm_app)
-_lm_app.command(texts.mix)
-_lm_app.default(texts.estimate)
+_lm_app.command(language_models.mix)
+_lm_app.default(language_models.estimate)
 
 
 def _add_commands_of_others() -> None:

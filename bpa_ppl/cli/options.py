@@ -29,10 +29,10 @@ from bpa_ppl.decoding.options import OPTIONS as RERANKING
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.errors import UsageError, wrong_type, wrong_value
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, resolve_format
+from bpa_ppl.formats.in_memory import JOINED
 from bpa_ppl.formats.roles import Roles, make_roles
 from bpa_ppl.formats.streams import STANDARD, file_suffix
 from bpa_ppl.gains.gains import resolve_without_lists
-from bpa_ppl.lists.building import JOINED
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.priors.prior import PRIORS, Prior
 from bpa_ppl.posterior.record import Record
@@ -509,8 +509,8 @@ class Reading:
             DataError: if the judgements are about other lists.
             UsageError: if there are not as many files of references or of sources.
         """
+        from bpa_ppl.formats.in_memory import concatenate
         from bpa_ppl.formats.journal import read_journal, with_judgements
-        from bpa_ppl.lists.building import concatenate
         from bpa_ppl.lists.nbest import content_hash
 
         paths, journals = expand_patterns(paths), [read_journal(path) for path in judgements]

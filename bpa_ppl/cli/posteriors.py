@@ -16,7 +16,7 @@ from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written, keep_recorded_files
 from bpa_ppl.diagnostics.check.check import check as measure
 from bpa_ppl.diagnostics.check.check import check_and_record, refuse_unconverged
-from bpa_ppl.diagnostics.pages.page import write_page
+from bpa_ppl.diagnostics.page import write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.diagnostics.pages.raters import compare_raters
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
@@ -25,7 +25,7 @@ from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, resolve_format
 from bpa_ppl.formats.weight_files import write_weights
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.opening import open_draws, open_to_show
 from bpa_ppl.posterior.selection import describe_left_out
@@ -94,7 +94,7 @@ def report(
             judgements or preferences, the adaptation is evaluated on them.
         top: Number of weights or other variables whose chains are drawn: those that mix worst.
     """
-    from bpa_ppl.diagnostics.ways.improvement import report_page
+    from bpa_ppl.decoding.improvement import report_page
 
     draws = open_to_show(posterior, log_weights=log_weights)
     title = f"Posterior {Path(posterior).name}"

@@ -15,8 +15,8 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.decoding.rules import choose_references, find_distinct_texts
 from bpa_ppl.errors import UsageError, wrong_value
+from bpa_ppl.formats.in_memory import concatenate
 from bpa_ppl.gains.pairwise import PAIRED, make_pairs
-from bpa_ppl.lists.building import concatenate
 from bpa_ppl.lists.nbest import NBest
 
 

@@ -23,6 +23,7 @@ from bpa_ppl._runtime.progress import reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.components import complete_settings
 from bpa_ppl.decoding.choices import Candidate, Choices
+from bpa_ppl.decoding.drift import DriftMonitor
 from bpa_ppl.decoding.options import OPTIONS, RerankOptions
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
@@ -39,18 +40,17 @@ from bpa_ppl.errors import (
     wrong_value,
 )
 from bpa_ppl.features.recipe import Recipe
+from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.gains.pairwise import PAIRED
-from bpa_ppl.lists.building import from_lists
-from bpa_ppl.lists.drift import DriftMonitor
 from bpa_ppl.lists.labels import matches, with_labels
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.weight_draws import DOMAIN, FIXED, FIXED_FEATURE, WeightDraws
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 #: A number for one candidate from those of its features.
 Reward: TypeAlias = Callable[[Sequence[float | None]], float | None]
@@ -184,7 +184,7 @@ class Reranker:
     def drift(self) -> tuple[str, ...]:
         """What has changed in the last lists, compared with the adaptation lists.
 
-        A sentence for each feature that has changed (see `bpa_ppl.lists.drift`), which is warned
+        A sentence for each feature that has changed (see `bpa_ppl.decoding.drift`), which is warned
         about once.
         """
         return self._monitor.messages

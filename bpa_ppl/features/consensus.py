@@ -10,7 +10,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.features.source import Features, FeatureSource
 from bpa_ppl.gains.pairwise import TIE, NgramPairs, make_pairs, split_characters
-from bpa_ppl.lists.columns import require_answers
+from bpa_ppl.lists.candidate_columns import require_answers
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.text.words import split_words
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.features.source import Features, FeatureSource, compute_by_text
-from bpa_ppl.lists.columns import require_answers
+from bpa_ppl.lists.candidate_columns import require_answers
 from bpa_ppl.lists.nbest import NBest
 
 

@@ -33,7 +33,12 @@ from bpa_ppl.formats.roles import ALL, Patterns, Roles, require_columns, to_patt
 from bpa_ppl.formats.values import abbreviate
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.metric import GAINS, Metric
-from bpa_ppl.lists.columns import describe_numbers, numeric_columns, read_column, read_extra
+from bpa_ppl.lists.candidate_columns import (
+    describe_numbers,
+    numeric_columns,
+    read_column,
+    read_extra,
+)
 from bpa_ppl.lists.labels import matches
 from bpa_ppl.lists.nbest import (
     NBest,

@@ -18,7 +18,7 @@ from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.roles import require_columns
 from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Schema
-from bpa_ppl.lists.columns import describe_columns
+from bpa_ppl.lists.candidate_columns import describe_columns
 from bpa_ppl.lists.ids import id_key
 from bpa_ppl.lists.nbest import (
     Column,

@@ -15,11 +15,11 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import DataError, UsageError, suggest_name
+from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.function import Function
 from bpa_ppl.gains.metric import GAINS, Lists, Metric, References, Score
-from bpa_ppl.lists.building import from_lists
-from bpa_ppl.lists.columns import describe_numbers, numeric_columns, read_column
+from bpa_ppl.lists.candidate_columns import describe_numbers, numeric_columns, read_column
 from bpa_ppl.lists.nbest import NBest, to_choice
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once

@@ -16,7 +16,7 @@ from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import gains as gains_in
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.preferences import Choice, iter_choices
-from bpa_ppl.lists.columns import describe_singles, read_column, select_marked
+from bpa_ppl.lists.candidate_columns import describe_singles, read_column, select_marked
 from bpa_ppl.lists.nbest import NBest
 
 

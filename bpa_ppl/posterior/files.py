@@ -27,7 +27,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import BpaError, DataError, list_names
 from bpa_ppl.formats.streams import access_error, atomic_path
 from bpa_ppl.lists.labels import find_repeated
-from bpa_ppl.posterior.adapter import as_draws, as_weight_draws, from_groups, to_groups
+from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import (
     split_groups,
     suggest_call,
@@ -37,7 +37,7 @@ from bpa_ppl.posterior.groups import Group
 from bpa_ppl.posterior.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 _REMEDY = "give a NetCDF file of `bpa adapt`, or of the to_netcdf of any program's ArviZ data"
 #: What can be read as a whole: files, and pipes, such as those that shells make of commands.

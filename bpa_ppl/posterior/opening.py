@@ -14,7 +14,7 @@ import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.errors import DataError, UsageError, list_names, wrong_shape
-from bpa_ppl.posterior.adapter import (
+from bpa_ppl.posterior.arviz_data import (
     EXCHANGED,
     LOG_WEIGHT,
     SCHEMA,

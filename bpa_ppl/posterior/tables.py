@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.formats.values import to_numpy
-from bpa_ppl.posterior.adapter import LOG_WEIGHT
+from bpa_ppl.posterior.arviz_data import LOG_WEIGHT
 from bpa_ppl.posterior.arviz_functions import (
     arviz_version,
     import_arviz,

@@ -15,7 +15,7 @@ from bpa_ppl.components import Count
 from bpa_ppl.densities.mode import scatter_starts
 from bpa_ppl.densities.target import Sampled, Target, unflatten
 from bpa_ppl.errors import DataError
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.sampler import Sampler
 

@@ -15,9 +15,9 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.diagnostics.check.convergence import RHat
 from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS, REPORTED, Diagnostic, Run
-from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.errors import NotConverged, describe_missing_package, list_names
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Draws, select_components
 from bpa_ppl.posterior.opening import open_draws
 from bpa_ppl.posterior.record import (
@@ -31,7 +31,7 @@ from bpa_ppl.posterior.record import (
 from bpa_ppl.posterior.selection import INFINITE, describe_left_out
 
 if TYPE_CHECKING:
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 #: What a posterior may be whose priors have no draws.
 _IMPROPER = (

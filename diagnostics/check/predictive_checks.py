@@ -13,12 +13,12 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.judged import select_judged
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.adapter import as_draws, as_weight_draws, to_arviz
+from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws, to_arviz
 from bpa_ppl.posterior.probabilities import normalise
 from bpa_ppl.posterior.weight_draws import WeightDraws, find_ids
 
 if TYPE_CHECKING:
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 #: Draws in a block, whose probabilities of a list fit into a processor cache.

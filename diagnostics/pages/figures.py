@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.pages.page import Html, render
+from bpa_ppl.diagnostics.page import Html, render
 from bpa_ppl.formats.streams import atomic_path
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import structs
 
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Record, to_attributes
 
 if TYPE_CHECKING:
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 #: Attributes that other sections show, or that only programs need.
 _ELSEWHERE = ("baselines", "options", "feature_scales", "check", "comments")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import structs
 
-from bpa_ppl.diagnostics.pages.page import Outcome, Section, Table
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.diagnostics.page import Outcome, Section, Table
+from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import quantiles
 from bpa_ppl.posterior.record import Agreement
 from bpa_ppl.posterior.weight_draws import RATER, SLIP
 
 if TYPE_CHECKING:
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 _PROBABILITY = 0.95
 

@@ -14,8 +14,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count, format_fixed
 from bpa_ppl.diagnostics.check.check import Report, check_and_record
 from bpa_ppl.diagnostics.check.diagnostic import list_components
-from bpa_ppl.diagnostics.pages.figures import embed_figure, empty_figure, label
-from bpa_ppl.diagnostics.pages.page import (
+from bpa_ppl.diagnostics.page import (
     Block,
     Headline,
     Html,
@@ -24,6 +23,7 @@ from bpa_ppl.diagnostics.pages.page import (
     code,
     page,
 )
+from bpa_ppl.diagnostics.pages.figures import embed_figure, empty_figure, label
 from bpa_ppl.diagnostics.pages.provenance import read_attributes, signature, suggest_command
 from bpa_ppl.diagnostics.pages.raters import compare_raters
 from bpa_ppl.diagnostics.pages.traces import MAX_CHAINS, find_worst_mixing, picture_chains
@@ -36,7 +36,7 @@ from bpa_ppl.diagnostics.ways.paired import estimate_proportion
 from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE, Reliability
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
 from bpa_ppl.errors import wrong_value
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Draws, quantiles
 from bpa_ppl.posterior.statistics import ess, r_hat
 from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws, standardise
@@ -44,7 +44,7 @@ from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws, standardise
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
     from bpa_ppl.posterior.record import Record
 
 #: Probability of the intervals of a report.

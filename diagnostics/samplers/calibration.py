@@ -23,7 +23,7 @@ from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.adapting.draw import draw
+from bpa_ppl.adapting.run_sampler import draw
 from bpa_ppl.densities.model_target import require_simulated
 from bpa_ppl.densities.own_models import Simulated
 from bpa_ppl.densities.target import (
@@ -35,8 +35,7 @@ from bpa_ppl.densities.target import (
     inspect_model,
 )
 from bpa_ppl.densities.weights_target import Model
-from bpa_ppl.diagnostics.pages.figures import Layer, choose_style, plot, plots
-from bpa_ppl.diagnostics.pages.page import (
+from bpa_ppl.diagnostics.page import (
     Headline,
     Outcome,
     Section,
@@ -44,6 +43,7 @@ from bpa_ppl.diagnostics.pages.page import (
     describe_provenance,
     page,
 )
+from bpa_ppl.diagnostics.pages.figures import Layer, choose_style, plot, plots
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.diagnostics.samplers.moments import holm
 from bpa_ppl.diagnostics.samplers.running import (

@@ -16,7 +16,7 @@ from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check.check import Report, check
 from bpa_ppl.diagnostics.check.convergence import BulkESS, RHat
 from bpa_ppl.diagnostics.check.prior import PriorDraws
-from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.diagnostics.samplers.efficiency import (
     Row,
     format_value,

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.pages.page import Table
+from bpa_ppl.diagnostics.page import Table
 from bpa_ppl.posterior.draws import Draws, kish
 from bpa_ppl.posterior.statistics import ess, r_hat
 

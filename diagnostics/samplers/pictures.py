@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.stats import gaussian_kde
 
+from bpa_ppl.diagnostics.page import Block, Html
 from bpa_ppl.diagnostics.pages.figures import COLOURS, Layer, choose_style, plot, plots
-from bpa_ppl.diagnostics.pages.page import Block, Html
 from bpa_ppl.diagnostics.samplers.efficiency import Row, ess_of_means
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs, select_independent
 from bpa_ppl.posterior.draws import Draws, quantiles

@@ -13,8 +13,8 @@ import numpy as np
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting.draw import time_compilation
 from bpa_ppl.adapting.finish import draw_posterior
+from bpa_ppl.adapting.run_sampler import time_compilation
 from bpa_ppl.components import read_name
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import MOST_KEPT, Target
@@ -44,12 +44,12 @@ from bpa_ppl.errors import (
     wrong_value,
 )
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Draws, name_array
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 
 if TYPE_CHECKING:
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 #: The sampler of the reference run.
 REFERENCE = "nuts"

@@ -11,12 +11,12 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Arrays, Draws, kish
 from bpa_ppl.posterior.statistics import ess, find_copied_chains
 
 if TYPE_CHECKING:
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 _MIN_DRAWS = 10  # per chain: diagnostics of fewer are meaningless
 _LEFT = 0.3  # autocorrelations of thinned draws, summed over the weights

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError, list_names, wrong_value
 from bpa_ppl.lists.labels import find_positions, number_repeats
-from bpa_ppl.posterior.adapter import (
+from bpa_ppl.posterior.arviz_data import (
     as_draws,
     as_weight_draws,
 )

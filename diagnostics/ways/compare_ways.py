@@ -22,7 +22,7 @@ from bpa_ppl._runtime.messages import (
     format_fixed,
     format_table,
 )
-from bpa_ppl.diagnostics.pages.page import Table
+from bpa_ppl.diagnostics.page import Table
 from bpa_ppl.diagnostics.ways.gain import (
     ACCURACY,
     choose_compared_gain,
@@ -58,14 +58,14 @@ from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest, demote_to_extras, to_choice
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.posterior.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 #: Fewer lists are not expected to separate the features.
 _MIN_LISTS = 10

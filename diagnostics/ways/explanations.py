@@ -10,19 +10,19 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import format_signed
-from bpa_ppl.diagnostics.pages.page import Block, Table
+from bpa_ppl.diagnostics.page import Block, Table
 from bpa_ppl.diagnostics.ways.paired import INTERVAL, PROBABILITY, find_changed
 from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.lists.nbest import NBest, to_choice
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.draws import quantiles
 from bpa_ppl.posterior.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 _TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
 _MAX_TERMS = 6  # features in the table of one sentence

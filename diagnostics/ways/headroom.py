@@ -23,7 +23,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.metric import GAINS, Metric, Score
 from bpa_ppl.gains.oracles import TIES, Oracles, find_highest, judge_candidates, rank_candidates
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import (
     NBest,
     subtract_first,

@@ -29,12 +29,12 @@ from bpa_ppl.errors import (
 )
 from bpa_ppl.lists.labels import find_positions, matches, with_labels
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
     #: Posteriors by the labels of their domains, or without labels; paths are read.
     Posteriors = Mapping[str, Posterior | str | Path] | Iterable[Posterior | str | Path]

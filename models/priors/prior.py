@@ -19,14 +19,14 @@ from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import load_json
 from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.models.priors.scale import LogNormalScale
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
     import numpyro.distributions as dist
 
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
     from bpa_ppl.posterior.record import PriorRecord
 
 

@@ -31,7 +31,7 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.extending import Sampled, Target
-from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.statistics import ess
 
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
@@ -200,9 +200,9 @@ import sys
 import jax
 from numpyro.infer import MCMC, NUTS
 from bpa_ppl.posterior.arviz_functions import arviz_version
-from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_data import as_draws
+from bpa_ppl.posterior.arviz_data import as_draws
+from bpa_ppl.posterior.arviz_data import as_draws
 from adapting.test_any_model import EFFECTS, ERRORS, bpa, schools
 
 mcmc = MCMC(NUTS(schools), num_warmup=5, num_samples=5, progress_bar=False)

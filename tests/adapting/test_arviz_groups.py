@@ -20,7 +20,7 @@ from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.densities.labels import label_sites
+from bpa_ppl.densities.dimensions import label_sites
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.extending import Target
 

@@ -16,7 +16,7 @@ from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.adapting.finish import describe_adaptation
 from bpa_ppl.adapting.settings import PRESETS, resolve_settings
 from bpa_ppl.extending import Settings
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import measure_deviation
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")

@@ -40,11 +40,11 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
+from bpa_ppl.decoding.drift import feature_scales
 from bpa_ppl.decoding.reranker import with_defaults
 from bpa_ppl.decoding.rules import AlignedDraws, Decider, Mbr, Predictive
 from bpa_ppl.diagnostics.check import check as check_module
 from bpa_ppl.diagnostics.check.check import check_and_record, read_report
-from bpa_ppl.lists.drift import feature_scales
 from bpa_ppl.posterior import record as records
 
 #: The mode alone, with a prior that is not learned: fast, where the weights do not matter.

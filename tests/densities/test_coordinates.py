@@ -18,7 +18,7 @@ from support.targets import starting_at_zero
 
 from bpa_ppl import DataError, Isotropic, NBest, Prior, UsageError, check, from_lists, log_density
 from bpa_ppl.adapting.adapt import adapt_draws
-from bpa_ppl.adapting.draw import draw
+from bpa_ppl.adapting.run_sampler import draw
 from bpa_ppl.densities.target import evaluate
 from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.extending import NoLikelihood, Sampled, Target, log_linear

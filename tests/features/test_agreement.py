@@ -15,7 +15,7 @@ from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 from bpa_ppl.extending import StartingWeights
 from bpa_ppl.features.matching import measure_agreement
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 
 FACTOR = 0.5
 NAMES = ("good", "fair", "cost", "noise")

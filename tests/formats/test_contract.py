@@ -34,7 +34,7 @@ from bpa_ppl.formats.format import SERVERS as ALL_SERVERS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.roles import Roles
 from bpa_ppl.formats.separated import Csv
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 
 #: A candidate, with the fields of its sentence.
 Row = dict[str, Any]

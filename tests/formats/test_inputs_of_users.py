@@ -20,7 +20,7 @@ from support.user_files import run_shell
 
 from bpa_ppl import DataError, describe, read_nbest
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.posterior.files import read_weight_draws
 
 FIELD = Path(__file__).resolve().parent / "field"

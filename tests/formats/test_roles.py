@@ -18,7 +18,7 @@ import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, UsageError, from_records, iter_nbest, read_nbest
 from bpa_ppl.extending import gains
 from bpa_ppl.formats.roles import Roles
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 
 #: A prior that is not learned: fast, where the weights do not matter.
 PRIOR = "isotropic:variance=1.0,mean=0"

@@ -15,11 +15,11 @@ from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.format import NBEST_FORMATS, NBestFormat
+from bpa_ppl.formats.in_memory import concatenate, from_lists
 from bpa_ppl.formats.moses import Marian
 from bpa_ppl.formats.separated import Tsv
 from bpa_ppl.formats.streams import InputFile
-from bpa_ppl.lists.building import concatenate, from_lists
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 
 #: The formats that write, and those with other settings.
 FORMATS: dict[str, NBestFormat] = {

@@ -11,8 +11,8 @@ from support.records import name_weights
 from support.small_demo import write_small_demo
 
 from bpa_ppl import BpaWarning, NBest, Reranker, describe, from_lists, log_density
+from bpa_ppl.decoding.improvement import evaluate_improvement
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.ways.improvement import evaluate_improvement
 from bpa_ppl.extending import Metric
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.misplaced import describe_misplaced

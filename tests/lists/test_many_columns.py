@@ -15,7 +15,7 @@ from bpa_ppl.adapting.prior import correlate_within
 from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.gains.column import Column
 from bpa_ppl.lists import nbest
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import demote_to_extras
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.weight_draws import name_weights

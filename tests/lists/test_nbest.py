@@ -16,8 +16,8 @@ from support.table_content import table_content
 
 from bpa_ppl import from_arrays, from_lists, from_records
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.lists import building
-from bpa_ppl.lists.building import concatenate, to_arrow
+from bpa_ppl.formats import in_memory as building
+from bpa_ppl.formats.in_memory import concatenate, to_arrow
 from bpa_ppl.lists.nbest import NBest
 
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=8)

@@ -33,7 +33,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.extending import log_linear, observe, prepare
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import hierarchical
 from bpa_ppl.samplers import auto

@@ -22,7 +22,7 @@ from xarray import Dataset, DataTree
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Draws, UsageError, read_posterior
-from bpa_ppl.diagnostics.ways.improvement import report_page
+from bpa_ppl.decoding.improvement import report_page
 from bpa_ppl.posterior.arviz_functions import arviz_version, import_arviz, to_arviz_data
 from bpa_ppl.posterior.opening import open_draws, open_posterior
 

@@ -45,7 +45,7 @@ from bpa_ppl import (
     read_posterior,
     write_posterior,
 )
-from bpa_ppl.posterior.adapter import SCHEMA_VERSION, to_arviz, to_groups
+from bpa_ppl.posterior.arviz_data import SCHEMA_VERSION, to_arviz, to_groups
 from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_arviz_data, to_datasets
 from bpa_ppl.posterior.files import from_bytes, read_weight_draws, seal, to_bytes, unseal
 from bpa_ppl.posterior.groups import Group

@@ -15,7 +15,7 @@ from support.raising import raises
 from support.records import with_record
 
 from bpa_ppl import DataError, NBest, adapt, as_weight_draws, from_lists, write_posterior
-from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.record import (
     Agreement,

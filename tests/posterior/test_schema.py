@@ -1,7 +1,7 @@
 """What a posterior file records is that of its schema version, as listed in `schema.txt`.
 
 If a test here fails, files of the versions before and after the change differ. Raise
-`SCHEMA_VERSION` in `bpa_ppl/posterior/adapter.py` if an entry has another name, type or meaning,
+`SCHEMA_VERSION` in `bpa_ppl/posterior/arviz_data.py` if an entry has another name, type or meaning,
 or a feature another name: files of before are then refused, or have to be converted as they are
 read. New entries that may be absent need no new version. Then write the list again:
 
@@ -20,7 +20,7 @@ from msgspec import Struct, structs
 from support.external_posterior import draws_of_all_kinds
 
 from bpa_ppl import NBest, add_features, from_records, read_nbest
-from bpa_ppl.posterior.adapter import SCHEMA, SCHEMA_VERSION, to_groups
+from bpa_ppl.posterior.arviz_data import SCHEMA, SCHEMA_VERSION, to_groups
 from bpa_ppl.posterior.record import Record
 
 LISTED = Path(__file__).parent / "schema.txt"

@@ -19,8 +19,8 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from bpa_ppl._runtime.arguments import check_seed, require_one_of
+from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.gains.oracles import Oracles
-from bpa_ppl.lists.building import from_lists
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.priors.isotropic import Isotropic
 

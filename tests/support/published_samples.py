@@ -10,7 +10,7 @@ import pytest
 
 from bpa_ppl import NBest, Prior, adapt, from_lists, write_posterior
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.samplers.sampler import SAMPLERS
 from support import reference_model

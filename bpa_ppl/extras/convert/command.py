@@ -16,10 +16,10 @@ from bpa_ppl.components import read_name
 from bpa_ppl.errors import unknown_name
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
 from bpa_ppl.extras.convert.servers import ANSWERS
+from bpa_ppl.formats.in_memory import concatenate
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import require_writable
 from bpa_ppl.formats.writing import write_nbest
-from bpa_ppl.lists.building import concatenate
 
 #: The box of the command in `bpa --help`.
 HELP_BOX = "Lists and priors"

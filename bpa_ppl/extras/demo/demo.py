@@ -28,11 +28,11 @@ from bpa_ppl.diagnostics.ways.simple_ways import Way
 from bpa_ppl.errors import DataError
 from bpa_ppl.extras.judging.juries import judges
 from bpa_ppl.features.lm import LanguageModel
+from bpa_ppl.formats.in_memory import concatenate
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import atomic_writer, output_folder, read_lines
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.formats.writing import write_nbest
-from bpa_ppl.lists.building import concatenate
 from bpa_ppl.posterior.files import write_posterior
 
 _ADAPTATION = 50

@@ -20,16 +20,16 @@ from bpa_ppl._runtime.arrays import Float64, is_number, to_float
 from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.adapting.draw import SamplerRun, draw
 from bpa_ppl.adapting.finish import make_draws
 from bpa_ppl.adapting.prior import correlate_within
+from bpa_ppl.adapting.run_sampler import SamplerRun, draw
 from bpa_ppl.adapting.settings import recorded_options
 from bpa_ppl.densities.mode import require_mode
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, unflatten
 from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
+from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.diagnostics.pages.figures import label
-from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.ways.gain import ACCURACY
 from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
 from bpa_ppl.diagnostics.ways.paired import estimate_error
@@ -40,7 +40,7 @@ from bpa_ppl.gains.judged import Judged
 from bpa_ppl.lists.labels import find_positions, matches
 from bpa_ppl.lists.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.posterior.adapter import as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
 from bpa_ppl.samplers.common_scale import estimate_evidence
 from bpa_ppl.samplers.laplace import Laplace
@@ -48,7 +48,7 @@ from bpa_ppl.samplers.laplace import Laplace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
     from bpa_ppl.weights import AnyStart
 
 #: (Q,) whether each feature is kept; True keeps all of them.

@@ -52,7 +52,7 @@ from bpa_ppl.weights import AnyStart, StartingWeights, Weights
 
 if TYPE_CHECKING:
     from bpa_ppl.features.source import AnySource
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 #: Every twelfth question repeats an earlier pair with the sides exchanged.

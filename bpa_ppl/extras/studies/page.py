@@ -13,13 +13,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_with_spread, has_width
-from bpa_ppl.diagnostics.pages.figures import (
-    embed_figure,
-    empty_figure,
-    label,
-    write_figure,
-)
-from bpa_ppl.diagnostics.pages.page import (
+from bpa_ppl.diagnostics.page import (
     Block,
     Headline,
     Section,
@@ -27,6 +21,12 @@ from bpa_ppl.diagnostics.pages.page import (
     describe_provenance,
     page,
     write_page,
+)
+from bpa_ppl.diagnostics.pages.figures import (
+    embed_figure,
+    empty_figure,
+    label,
+    write_figure,
 )
 from bpa_ppl.diagnostics.samplers.efficiency import make_table
 from bpa_ppl.extras.studies.results import (

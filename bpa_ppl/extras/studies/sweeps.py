@@ -22,8 +22,8 @@ from bpa_ppl.components import Component, Registry
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.densities.target import Target
 from bpa_ppl.diagnostics.check.check import check
+from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.diagnostics.pages.figures import write_figure
-from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.samplers.efficiency import largest_r_hat, smallest_ess
 from bpa_ppl.diagnostics.ways.paired import score_choices, to_cells
 from bpa_ppl.errors import UsageError, wrong_type

@@ -32,7 +32,7 @@ from bpa_ppl.extending import Run
 from bpa_ppl.posterior.statistics import TAILS
 
 if TYPE_CHECKING:
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 
 from functools import cache

@@ -9,7 +9,7 @@ import pytest
 from support.browser import Browser, Page
 from support.external_posterior import autoregressive, external_posterior
 
-from bpa_ppl.diagnostics.pages.page import Headline, Section, Table, side_by_side
+from bpa_ppl.diagnostics.page import Headline, Section, Table, side_by_side
 from bpa_ppl.diagnostics.pages.report import posterior_page
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, to_record
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way

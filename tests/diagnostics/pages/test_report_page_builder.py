@@ -12,8 +12,7 @@ from matplotlib.figure import Figure as MatplotlibFigure
 from support.html_outline import Outline
 
 from bpa_ppl import DataError
-from bpa_ppl.diagnostics.pages.figures import Layer, embed_figure, empty_figure, plot, write_figure
-from bpa_ppl.diagnostics.pages.page import (
+from bpa_ppl.diagnostics.page import (
     Headline,
     Section,
     Table,
@@ -24,6 +23,7 @@ from bpa_ppl.diagnostics.pages.page import (
     side_by_side,
     write_page,
 )
+from bpa_ppl.diagnostics.pages.figures import Layer, embed_figure, empty_figure, plot, write_figure
 
 HOSTILE = """</td><script>alert("1")</script><img src='x' onerror=alert(1)>&amp;"""
 PLAIN = "plain " * 12  # as long as the other: length decides how a cell is set

@@ -13,7 +13,7 @@ from support.registries import SAMPLERS
 
 from bpa_ppl import NBest, UsageError, Weights, compare_samplers, log_density
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.adapting.draw import run_sampler
+from bpa_ppl.adapting.run_sampler import run_sampler
 from bpa_ppl.components import Registry
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
 from bpa_ppl.diagnostics.samplers.running import run_samplers

@@ -24,10 +24,10 @@ from support.raising import capture_notes, raises
 from support.records import with_parts
 
 import bpa_ppl as bpa
+from bpa_ppl.decoding.improvement import describe_improvement, evaluate_improvement
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.ways.compare_ways import LEFT_OUT, NEW, BaselineComparison, read_comparison
 from bpa_ppl.diagnostics.ways.gain import ACCURACY
-from bpa_ppl.diagnostics.ways.improvement import describe_improvement, evaluate_improvement
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 from bpa_ppl.gains.judged import Judged
 from bpa_ppl.weights import equal_weights

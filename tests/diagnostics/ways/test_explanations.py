@@ -11,17 +11,17 @@ from support.raising import raises
 from support.records import GainColumn, RecipeRecord, Record, name_weights, with_parts
 
 from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, from_lists, rerank
-from bpa_ppl.diagnostics.pages.page import Headline, page
-from bpa_ppl.diagnostics.ways.explanations import (
-    explain_choices,
-    render_explanations,
-    system_shares,
-)
-from bpa_ppl.diagnostics.ways.improvement import (
+from bpa_ppl.decoding.improvement import (
     describe_changes,
     describe_systems,
     evaluate_improvement,
     report_page,
+)
+from bpa_ppl.diagnostics.page import Headline, page
+from bpa_ppl.diagnostics.ways.explanations import (
+    explain_choices,
+    render_explanations,
+    system_shares,
 )
 
 NAMES = ("lm", "tm", "constant", "fixed")

@@ -24,16 +24,16 @@ from support.registries import GAINS
 
 from bpa_ppl import DataError, Draws, NBest, Reranker, UsageError, adapt, corpus_score, from_lists
 from bpa_ppl.adapting.adapt import adapt_draws
-from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.pages.page import Headline, page
-from bpa_ppl.diagnostics.samplers.comparison import compare_downstream
-from bpa_ppl.diagnostics.ways.improvement import (
+from bpa_ppl.decoding.improvement import (
     Improvement,
     describe_changes,
     describe_improvement,
     evaluate_improvement,
     report_page,
 )
+from bpa_ppl.decoding.writing import rerank_to
+from bpa_ppl.diagnostics.page import Headline, page
+from bpa_ppl.diagnostics.samplers.comparison import compare_downstream
 from bpa_ppl.diagnostics.ways.paired import ScoreChange
 from bpa_ppl.gains.gains import resolve
 

@@ -42,10 +42,10 @@ from bpa_ppl.extras.judging.serving.web import (
 from bpa_ppl.features.recipe import describe_unused
 from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT, TOTAL
 from bpa_ppl.formats.build import build
+from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES, Roles
 from bpa_ppl.formats.schema import Schema
-from bpa_ppl.lists.building import from_lists
 from bpa_ppl.posterior.weight_draws import DOMAIN
 
 LOGGER = logging.getLogger("bpa_ppl.serving")

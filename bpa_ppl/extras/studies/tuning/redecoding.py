@@ -25,12 +25,12 @@ from bpa_ppl.diagnostics.ways.paired import compare_choices
 from bpa_ppl.errors import DataError, UsageError, wrong_value
 from bpa_ppl.extras.studies.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TuningProblem, make_tuning_lists
+from bpa_ppl.formats.in_memory import concatenate
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import atomic_writer, output_folder, read_text
 from bpa_ppl.formats.weight_files import read_weights, write_weights
 from bpa_ppl.formats.writing import write_nbest
 from bpa_ppl.gains.gains import resolve
-from bpa_ppl.lists.building import concatenate
 from bpa_ppl.lists.nbest import NBest, demote_to_extras
 from bpa_ppl.weights import AnyWeights, Weights, match
 

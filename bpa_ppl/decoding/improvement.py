@@ -13,7 +13,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import MINUS, format_count, format_signed
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.check.check import check_and_record
-from bpa_ppl.diagnostics.pages.page import Block, Headline, Section, Table, side_by_side
+from bpa_ppl.diagnostics.page import Block, Headline, Section, Table, side_by_side
 from bpa_ppl.diagnostics.pages.report import picture_ways, posterior_page
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices, read_comparison
 from bpa_ppl.diagnostics.ways.explanations import (
@@ -49,15 +49,15 @@ from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import warn_of_misplaced
 from bpa_ppl.gains.preferences import choice_sets, has_preferences
-from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.adapter import as_draws, as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws
 from bpa_ppl.posterior.opening import open_to_show
 from bpa_ppl.posterior.weight_draws import WeightDraws, find_ids
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
-    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 #: How an answer begins, by verdict.
 _ANSWERS = {

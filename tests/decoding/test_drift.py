@@ -12,8 +12,8 @@ from scipy import stats
 from bpa_ppl import BpaWarning, Draws, NBest, Reranker, concatenate, from_lists
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.diagnostics.ways.improvement import describe_improvement, evaluate_improvement
-from bpa_ppl.lists.drift import DriftMonitor, _Lists, feature_scales
+from bpa_ppl.decoding.drift import DriftMonitor, _Lists, feature_scales
+from bpa_ppl.decoding.improvement import describe_improvement, evaluate_improvement
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.posterior.weight_draws import name_weights
 

@@ -141,7 +141,7 @@ def as_weight_draws(posterior: Posterior, *, finite: bool = True) -> WeightDraws
 
     >>> from xarray import Dataset, DataTree
     >>> data = Dataset({"weights": (("chain", "draw"), np.zeros((2, 10)))})
-    >>> from bpa_ppl.posterior.adapter import as_weight_draws
+    >>> from bpa_ppl.posterior.arviz_data import as_weight_draws
     >>> weights = as_weight_draws(DataTree.from_dict({"posterior": data}))
     >>> weights.weights.shape, weights.features
     ((2, 10, 1), ('weights',))

@@ -48,7 +48,7 @@ def _templates() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader("bpa_ppl.diagnostics.pages"),
+        loader=PackageLoader("bpa_ppl.diagnostics"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
