@@ -3,7 +3,7 @@
     python benchmarks/bench_outliers.py [--tables NAME ...] [--draws 10] [--files NAME ...]
 
 The scale of the prior is divided by the spread of the feature, its standard deviation within lists.
-`robust` leaves out what `bpa_ppl.adapting.warn.describe_outliers` calls outliers. All posteriors
+`robust` leaves out what `bpa_ppl.gains.problems.describe_outliers` calls outliers. All posteriors
 are modes. The tables show means over the draws.
 
 Tables:
@@ -28,8 +28,8 @@ from bench_judged import COMPUTED, CONSENSUS_SETS, SIZES, SUMMARIES, draw_lists,
 from measuring import DATA, DOMAINS, Table, read_lists, run_tables
 
 import bpa_ppl as bpa
-from bpa_ppl.adapting.warn import describe_outliers, measure_distances
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
+from bpa_ppl.gains.problems import describe_outliers, measure_distances
 from bpa_ppl.lists.candidate_columns import numeric_columns
 from bpa_ppl.lists.nbest import NBest, centre
 

@@ -1,7 +1,7 @@
 """The public names, each imported from its module when it is first used (`_runtime.lazy`)."""
 
 from bpa_ppl.adapting.adapt import adapt as adapt, log_density as log_density
-from bpa_ppl.adapting.describe import describe as describe
+from bpa_ppl.diagnostics.describe import describe as describe
 from bpa_ppl.adapting.finish import to_posterior as to_posterior
 from bpa_ppl.adapting.sample import sample as sample
 from bpa_ppl.adapting.settings import recorded_options as recorded_options

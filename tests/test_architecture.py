@@ -169,7 +169,7 @@ import bpa_ppl, bpa_ppl.decoding.writing, bpa_ppl.diagnostics.check.check, bpa_p
 import bpa_ppl.diagnostics.pages.raters, bpa_ppl.features.length, bpa_ppl.formats.reading
 import bpa_ppl.formats.weight_files, bpa_ppl.models.likelihoods.preference, bpa_ppl.features.recipe
 import bpa_ppl.posterior.files, bpa_ppl.gains.pairwise, bpa_ppl.gains.gains
-import bpa_ppl.samplers.sampler, bpa_ppl.adapting.describe
+import bpa_ppl.samplers.sampler, bpa_ppl.diagnostics.describe
 """
 RUN = """
 import sys

@@ -95,6 +95,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with open_text(path, "rt") as file, open_text(target, "wt") as written:
             written.writelines(few(path.name, file))
     shutil.copy(SHARED / "moses.ini", data)
+    (data / "tools").symlink_to(SHARED / "tools")
     (data / "posteriordb").mkdir()
     for name in ("data", "arK-arK.json.zip", "eight_schools-eight_schools_noncentered.json.zip"):
         (data / "posteriordb" / name).symlink_to(SHARED / "posteriordb" / name)

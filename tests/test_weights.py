@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, from_lists
-from bpa_ppl.adapting.warn import describe_totals
 from bpa_ppl.extending import StartingWeights, match
+from bpa_ppl.gains.problems import describe_totals
 from bpa_ppl.weights import is_log_probability, unnamed_weights
 
 MOSES = from_lists([["a", "b"]], [[[1, 0], [3, 0]]], ["LM0", "UnknownWordPenalty0"])

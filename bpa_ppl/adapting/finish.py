@@ -109,7 +109,7 @@ def finish(
     'map'
     """
     draws, adaptation, comparison = make_draws(run), run.adaptation, None
-    found: dict[str, Any] = {"options": options, "reading": reading or {}}
+    recorded: dict[str, Any] = {"options": options, "reading": reading or {}}
     with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
         report = check_draws(draws, run.sampled.findings)
     if adaptation is not None:
@@ -117,7 +117,7 @@ def finish(
         if (earlier := adaptation.prepared.earlier) is not None:
             _warn_of_other_settings(earlier.record.likelihood, draws.record.likelihood)
         mean = weights.aligned(lists, weights.mean[None])[0]
-        found["feature_scales"] = feature_scales(lists, mean)
+        recorded["feature_scales"] = feature_scales(lists, mean)
         if report:
             _warn_single_system(weights, adaptation.observed)
         comparison = compare_adapted(weights, adaptation.judged, adaptation.observed.gain)
@@ -125,10 +125,10 @@ def finish(
         if comparison is not None and report:
             for sentence in comparison.sentences:
                 (warn_user if sentence == comparison.warning else log_info)(sentence)
-        found["comparison"] = None if comparison is None else to_record(comparison)
-    found["verdict"] = make_verdict(draws, report)
+        recorded["comparison"] = None if comparison is None else to_record(comparison)
+    recorded["verdict"] = make_verdict(draws, report)
     return Finished(
-        replace(draws, record=structs.replace(draws.record, **found)), report, comparison
+        replace(draws, record=structs.replace(draws.record, **recorded)), report, comparison
     )
 
 
@@ -379,9 +379,9 @@ def to_posterior(
         log_likelihood=log_likelihood,
         figures=Figures(pareto_k=k_hat),
     )
-    made = SamplerRecord(name=str(sampler))
+    of_sampler = SamplerRecord(name=str(sampler))
     seed = adaptation.prepared.settings.seed
-    run = SamplerRun(density, sampled, made, seed, adaptation=adaptation)
+    run = SamplerRun(density, sampled, of_sampler, seed, adaptation=adaptation)
     return to_arviz(finish(run).draws)
 
 

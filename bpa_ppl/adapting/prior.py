@@ -55,10 +55,10 @@ from bpa_ppl.weights import CANONICAL, EQUAL, Match
 
 #: The standard deviation of log τ. 0.5 and 1 do the same on held-out judged lists, on average over
 #: five data sets; 0.5 keeps τ away from 0 where features say little.
-_OF_LISTS = 0.5
+_SD_OF_LISTS = 0.5
 #: Of data sets of pairs of which one is chosen, in models that need one number. Twice as much, so
 #: that easy and hard pairs have calibrated probabilities: docs/results/pairs.md.
-_OF_PAIRS = 1.0
+_SD_OF_PAIRS = 1.0
 #: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
 _GRID = np.geomspace(1 / 30, 100, 9)
 _TOLERANCE = 0.02  # of log τ
@@ -257,7 +257,7 @@ def _learn_scale(
     table = observed.table(match, domains=prepared.model is not log_linear)
     evidence = likelihood.evidence(canonical=match.origin == CANONICAL)
     of_pairs = int(prepared.lists.sizes.max()) <= 2
-    deviation = _OF_PAIRS if prepared.answers and of_pairs else _OF_LISTS
+    deviation = _SD_OF_PAIRS if prepared.answers and of_pairs else _SD_OF_LISTS
     scaled = np.isin(match.free_names, names)
     expected, tried = expected_scale(len(names)), 0
 

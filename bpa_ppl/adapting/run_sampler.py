@@ -92,13 +92,13 @@ def run_sampler(
             sampled = engine.reweight(target, kept)
         compiling = compiled()
         seconds = clock() - start - compiling
-    made = SamplerRecord(
+    record = SamplerRecord(
         name=name,
         settings=engine.settings(),
         seconds=max(seconds, 0.0) or None,
         compilation=compiling or None,
     )
-    return SamplerRun(target, sampled, made, seed, engine.packages, adaptation)
+    return SamplerRun(target, sampled, record, seed, engine.packages, adaptation)
 
 
 @contextmanager

@@ -79,9 +79,9 @@ def adapt(
     categorical = to_patterns(arguments.get("categorical") or (), "categorical")
     roles = columns.roles(gain if isinstance(gain, str) else None, categorical)
     lists = reading.read_together(nbest, judgements or (), roles=roles)
-    given = reading.formats.given()
+    flags = reading.formats.given()
     with use_scheduler(scheduler):
-        posterior, report, comparison = run_adaptation(lists, start, resolved, reading=given)
+        posterior, report, comparison = run_adaptation(lists, start, resolved, reading=flags)
     write_posterior(posterior, output)
     if report and comparison is not None:
         shared.echo_status(comparison, quiet)

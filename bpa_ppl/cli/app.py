@@ -179,9 +179,9 @@ def run_command(words: list[str]) -> None:
         if error.argument is not None:
             problem.parameter = problem.parameter or error.argument.field_info.name
         raise problem from error
-    given = check_outputs(command, bound.arguments)
-    check_needs(command, given, partial(_option_names, words))
-    bound.arguments.update(given)
+    arguments = check_outputs(command, bound.arguments)
+    check_needs(command, arguments, partial(_option_names, words))
+    bound.arguments.update(arguments)
     command(*bound.args, **bound.kwargs)
 
 

@@ -289,29 +289,31 @@ def compare(
         if posteriors:
             files = _label_posteriors((str(nbest), *posteriors))
             chosen: dict[str, Any] = {"var_names": var_names, "log_weights": log_weights}
-            comparison, made = from_files.compare_files(
+            comparison, provenance = from_files.compare_files(
                 files, with_reference=not no_reference, **chosen, **options
             )
         elif program.model is not None:
-            comparison, made = from_files.compare_program(
+            comparison, provenance = from_files.compare_program(
                 program.model, program.data, reference_file=nbest, var_names=var_names, **of_runs
             )
         else:
             start = shared.parse_start(str(weights))
             lists, test = problem.read(str(nbest)), problem.read_test()
-            comparison, made = from_files.compare_on_lists(
+            comparison, provenance = from_files.compare_on_lists(
                 lists, start, problem.arguments(), test=test, **of_runs
             )
-            made = {
+            provenance = {
                 "adaptation lists": str(nbest),
                 "weights": str(weights),
                 "prior": problem.prior,
-                **made,
+                **provenance,
             }
         print(comparison)
         if output is not None:
             command = shared.command_line()
-            echo_files(write_comparison(comparison, output, made=made, command=command), quiet)
+            echo_files(
+                write_comparison(comparison, output, provenance=provenance, command=command), quiet
+            )
     verdicts = {result.verdict for result in comparison.samplers}
     if comparison.stopped.startswith("interrupted"):
         raise KeyboardInterrupt
@@ -367,23 +369,25 @@ def calibrate(
     options |= {"replications": replications, "jobs": jobs, "progress": not quiet}
     options["max_seconds"] = max_seconds
     if program.model is not None:
-        calibrations, made = from_files.calibrate_program(program.model, program.data, **options)
+        calibrations, provenance = from_files.calibrate_program(
+            program.model, program.data, **options
+        )
     elif weights is None:
         message = "give the canonical weights, or none, to start without"
         raise UsageError(message, parameter="weights", code="missing-argument")
     else:
         lists, start = problem.read(str(nbest)), shared.parse_start(weights)
-        calibrations, made = from_files.calibrate_on_lists(
+        calibrations, provenance = from_files.calibrate_on_lists(
             lists, start, problem.arguments(), **options
         )
-        made = {"lists": str(nbest), **problem.describe(weights), **made}
+        provenance = {"lists": str(nbest), **problem.describe(weights), **provenance}
     results = []
     with use_scheduler(scheduler):
         for one in calibrations:
             print(one)
             results.append(one)
     if output is not None:
-        write_calibrations(results, output, made=made, command=shared.command_line())
+        write_calibrations(results, output, provenance=provenance, command=shared.command_line())
     if not all(results):
         raise SystemExit(NotConverged.exit_code)
 

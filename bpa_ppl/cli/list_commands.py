@@ -20,7 +20,7 @@ from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import NONE
 
 if TYPE_CHECKING:
-    from bpa_ppl.adapting.describe import Description
+    from bpa_ppl.diagnostics.describe import Description
 
 
 #: Of lists with totals, where no file of weights is found.
@@ -48,7 +48,7 @@ def lists_(
 
     Example: `bpa lists dev.jsonl`
     """
-    from bpa_ppl.adapting.describe import describe
+    from bpa_ppl.diagnostics.describe import describe
     from bpa_ppl.formats.reading import format_name
 
     lists = reading.read_together(nbest, roles=columns.roles(gain))
@@ -136,7 +136,7 @@ def oracle(
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.gains.column import Column
     from bpa_ppl.gains.gains import default_gain, resolve
-    from bpa_ppl.gains.misplaced import warn_of_misplaced
+    from bpa_ppl.gains.problems import warn_of_misplaced
     from bpa_ppl.lists.nbest import demote_to_extras, score_differences
     from bpa_ppl.weights import match
 

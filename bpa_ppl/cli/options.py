@@ -431,8 +431,8 @@ class FormatFlags:
         """Return a stream of the lists of a file, as `iter_nbest` does."""
         from bpa_ppl.formats.reading import iter_nbest
 
-        given = {"references": references, "sources": sources, **self.arguments(), **options}
-        return iter_nbest(path, features=roles, missing=self.missing, **given)
+        arguments = {"references": references, "sources": sources, **self.arguments(), **options}
+        return iter_nbest(path, features=roles, missing=self.missing, **arguments)
 
     def given(self) -> dict[str, Any]:
         """Return the options that are not at their defaults, for the record of a posterior.
@@ -478,11 +478,11 @@ class Reading:
         read = {*expand_patterns(paths)} - {*files, STANDARD}
         if not {*map(file_suffix, read)} <= {*map(file_suffix, files)}:
             return self
-        known = {name: of for name, of in recorded.items() if name in vars(self.formats)}
-        settings = resolve_format(known.get("format", AUTO)).settings()
+        flags = {name: of for name, of in recorded.items() if name in vars(self.formats)}
+        settings = resolve_format(flags.get("format", AUTO)).settings()
         if read and (settings.get("scores") or settings.get("requests")):
             return self
-        return replace(self, formats=replace(self.formats, **{**known, **self.formats.given()}))
+        return replace(self, formats=replace(self.formats, **{**flags, **self.formats.given()}))
 
     def read(self, path: str | Path, roles: Roles | None = None) -> NBest:
         """Return all lists of a file, with given roles of columns."""

@@ -141,12 +141,12 @@ def require_distinct(outputs: Mapping[str, Iterable[AnyPath]], inputs: Iterable[
     """
     used = {one for path in inputs for one in _identities(path, "stdin")}
     for name, paths in outputs.items():
-        own = {path: {*_identities(path, "stdout"), *_new_identities(path)} for path in paths}
-        for path, of_path in own.items():
+        of_paths = {path: {*_identities(path, "stdout"), *_new_identities(path)} for path in paths}
+        for path, of_path in of_paths.items():
             if of_path & used:
                 problem = f"{path} is also another file of this command: choose another name"
                 raise UsageError(problem, parameter=name, code="conflict")
-        used = used.union(*own.values())
+        used = used.union(*of_paths.values())
 
 
 def keep_recorded_files(record: Record, *more: str, **outputs: AnyPath | None) -> None:

@@ -34,7 +34,7 @@ from bpa_ppl.posterior.selection import describe_left_out
 _FIGURE_AND_PAGE = Written(lambda path: (path, path.parent / f"{path.stem}.html"))
 
 #: Marks options of the new lists of a report.
-_OF_LISTS = Needs(("lists",))
+_NEEDS_LISTS = Needs(("lists",))
 
 
 def check(
@@ -77,9 +77,9 @@ def report(
     *,
     output: shared.Output,
     lists: str | None = None,
-    reading: Annotated[shared.Reading, _OF_LISTS] = shared.Reading(),
-    moved_files: Annotated[shared.MovedFiles, _OF_LISTS] = None,
-    without: Annotated[shared.Without, _OF_LISTS] = None,
+    reading: Annotated[shared.Reading, _NEEDS_LISTS] = shared.Reading(),
+    moved_files: Annotated[shared.MovedFiles, _NEEDS_LISTS] = None,
+    without: Annotated[shared.Without, _NEEDS_LISTS] = None,
     log_weights: shared.LogWeights = None,
     top: int = 8,
     quiet: shared.Quiet = False,

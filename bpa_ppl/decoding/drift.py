@@ -26,7 +26,7 @@ _LEVEL = 0.001  # of the tests of the spread of all features together
 _FAR = 3.5  # standard errors from which an agreement has turned
 _MIRRORED = 0.5  # an agreement has turned below minus this share of the recorded one
 _RARE = 1e-3  # the probability of lists in which a feature is constant
-_FEW = 5  # adaptation lists; fewer are too few to compare with
+_MIN_LISTS = 5  # adaptation lists; fewer are too few to compare with
 _MANY = 10  # new lists; of fewer only a spread far out of the range is reported
 _STEP = 512  # lists that are compared together
 _REST = 16  # lists at the end of a stream that are compared all the same
@@ -56,16 +56,16 @@ def feature_scales(lists: NBest, weights: npt.ArrayLike) -> dict[str, FeatureSca
     result = {}
     for k, name in enumerate(lists.feature_names):
         varying = varied.deviations[:, k]
-        varying, known = varying[varying > 0], agreement[:, k][~np.isnan(agreement[:, k])]
+        varying, present = varying[varying > 0], agreement[:, k][~np.isnan(agreement[:, k])]
         result[name] = FeatureScale(
             spread=float(lists.spread[k]),
             lists=count,
             varying=len(varying),
             deviations=tuple(np.quantile(varying, _QUANTILES).tolist()) if len(varying) else (),
             sign=int(varied.sign[k]),
-            agreement=float(known.mean()) if len(known) else 0.0,
-            agreement_deviation=float(known.std(ddof=1)) if len(known) > 1 else 0.0,
-            agreeing=len(known),
+            agreement=float(present.mean()) if len(present) else 0.0,
+            agreement_deviation=float(present.std(ddof=1)) if len(present) > 1 else 0.0,
+            agreeing=len(present),
             mean=float(means[k]),
             slope=float(slopes[k]),
         )
@@ -78,9 +78,9 @@ def _fit_slopes(values: Float64, weights: Float64) -> Float64:
     score = np.einsum("rk,k->r", values, weights)
     others = score[:, None] - values * weights
     of_others = np.einsum("rk,rk->k", others, others)
-    known = of_others > 1e-9 * np.einsum("r,r->", score, score)
+    varies = of_others > 1e-9 * np.einsum("r,r->", score, score)
     product = np.einsum("rk,rk->k", others, values)
-    return np.where(known, product / np.where(known, of_others, 1.0), 0.0)
+    return np.where(varies, product / np.where(varies, of_others, 1.0), 0.0)
 
 
 class _Lists(NamedTuple):
@@ -131,8 +131,8 @@ class _Lists(NamedTuple):
         product -= weights * self.squares
         size = np.sqrt(self.squares * np.maximum(of_others, 0.0))
         # What rounding leaves of a constant score is not a correlation.
-        known = (of_others > 1e-9 * of_all) & (size > 0)
-        return np.where(known, product / np.where(known, size, 1.0), np.nan)
+        varies = (of_others > 1e-9 * of_all) & (size > 0)
+        return np.where(varies, product / np.where(varies, size, 1.0), np.nan)
 
 
 def _find_changes(
@@ -170,7 +170,7 @@ def _find_changes(
                 f"{name} is constant within each of {last}, but varied in {scale.varying} of "
                 f"{scale.lists} adaptation lists: check what computes it, or leave it out (without)"
             )
-        elif len(varying) and scale.varying >= _FEW:
+        elif len(varying) and scale.varying >= _MIN_LISTS:
             median, (low, *_, high) = float(np.median(varying)), scale.deviations
             times = median / scale.deviations[len(_QUANTILES) // 2]
             if several:
@@ -186,9 +186,9 @@ def _find_changes(
                 )
     if several and not result:  # without a column, or in another unit, the agreement is another
         agreement = lists.agreement(weights)
-        known = ~np.isnan(agreement)
-        number = np.maximum(known.sum(axis=0), 1)
-        means = np.where(known, agreement, 0.0).sum(axis=0) / number
+        present = ~np.isnan(agreement)
+        number = np.maximum(present.sum(axis=0), 1)
+        means = np.where(present, agreement, 0.0).sum(axis=0) / number
         excess = np.array(
             [_turned(scales[n], m, c) for n, m, c in zip(names, means, number, strict=True)]
         )
@@ -229,7 +229,7 @@ def _turned(scale: FeatureScale, mean: float, count: int) -> float:
         mean: of the agreement in new lists.
         count: the number of the new lists.
     """
-    if scale.agreeing < _FEW or count < _MANY:
+    if scale.agreeing < _MIN_LISTS or count < _MANY:
         return 0.0
     if mean * scale.agreement >= 0 or abs(mean) < _MIRRORED * abs(scale.agreement):
         return 0.0

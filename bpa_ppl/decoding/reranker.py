@@ -59,7 +59,7 @@ Reward: TypeAlias = Callable[[Sequence[float | None]], float | None]
 _DERIVATIONS: Final = ("separate", "summed")
 
 #: Lists per task of a worker, a multiple of the batch of a decider; and for how many domains.
-_TABLE, _MOST = 64, 16
+_TABLE, _MAX_DOMAINS = 64, 16
 _SMALL = 100_000  # candidates; up to this number, starting worker processes takes longer
 _ORDERS = 8  # orders of columns whose draws are kept aligned
 #: What a reranker was made with, and is sent to other processes; the draws were checked.
@@ -374,7 +374,7 @@ class Reranker:
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
     def _prepare(self, lists: NBest | Iterable[NBest]) -> Iterator[NBest]:
-        size = _TABLE * min(max(len(self.draws.domains), 1), _MOST)  # many of each domain
+        size = _TABLE * min(max(len(self.draws.domains), 1), _MAX_DOMAINS)  # many of each domain
         for batch in self.recipe.stream(_split(lists, size), self._progress):
             self._monitor.add(batch.feature_names, batch.features, batch.sizes)
             yield batch
@@ -627,9 +627,9 @@ def without_features(draws: WeightDraws, names: str | Iterable[str] | None) -> W
     ('tm',)
     """
     absent = (names,) if isinstance(names, str) else tuple(names or ())
-    known = with_labels(draws.features)
+    labelled = with_labels(draws.features)
     for name in absent:
-        if name not in known:
+        if name not in labelled:
             message = (
                 f"no feature of the posterior {name}{suggest_name(name, draws.features)}: choose "
                 f"from {list_names(draws.features) or 'none'}"

@@ -46,7 +46,7 @@ _DIFFERENCE = 1e-4
 #: The mode of a program of more values is not searched: its Hessian is expensive.
 _MOST_SEARCHED = 1000
 #: Other modes of a program of at most so many values are searched from so many places.
-_FEW, _SEARCHES = 50, 8
+_MAX_VALUES, _SEARCHES = 50, 8
 #: Of these places: the modes of a posterior do not depend on the seed of its draws.
 _SEED = 0
 #: Different modes are so many posterior standard deviations apart; less probable ones by this
@@ -236,7 +236,7 @@ def modes_of(target: Target) -> list[Mode]:
 
 def may_have_several(target: Target) -> bool:
     """Return whether other modes of a posterior are searched."""
-    return not target.has_lists and target.dimension <= _FEW
+    return not target.has_lists and target.dimension <= _MAX_VALUES
 
 
 def has_several_modes(target: Target) -> bool:

@@ -54,7 +54,7 @@ Model = Callable[[Lists, Prior, Likelihood], None]
 #: deviation of a thousandth to a thousand stay as they are.
 _UNIT = 2.0**20
 #: The span is sampled if there are so many features, and at most this share of them as directions.
-_MANY, _MOST = 100, 0.75
+_MIN_FEATURES, _MAX_SHARE = 100, 0.75
 
 
 def make_weights_target(
@@ -140,11 +140,11 @@ def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Target
         return target
     variance = prior_variances(target.prior)
     size = _round_unit(np.sqrt(variance) * spread)
-    if target.model is log_linear and len(spread) >= _MANY:
+    if target.model is log_linear and len(spread) >= _MIN_FEATURES:
         rows, group = _find_rows(target.lists, len(spread)), _group(target.prior, size, varying)
         if rows is not None:
             directions = np.minimum(np.bincount(group), max(len(rows), 1)).sum()
-            if directions <= _MOST * len(spread):
+            if directions <= _MAX_SHARE * len(spread):
                 return _make_spanned(target, rows, group, np.maximum(size, 1.0))
     # About the standard deviation of each weight in the posterior.
     unit = _round_unit(1 / np.sqrt(1 / variance + spread**2))

@@ -232,8 +232,8 @@ class Response(NamedTuple):
 
 def _find_all(value: Any, path: str, *kinds: type) -> list[Any]:
     """Return what is at a path, each None or of one of some types; nothing, if it is empty."""
-    found = [find(value, part, server=True) for part in path.split("|") if part]
-    return _require(list(chain.from_iterable(found)), path, *kinds)
+    values = [find(value, part, server=True) for part in path.split("|") if part]
+    return _require(list(chain.from_iterable(values)), path, *kinds)
 
 
 def _require(values: list[Any], path: str, *kinds: type) -> list[Any]:

@@ -146,10 +146,12 @@ def _record(
         problem = f"sentence {identifier} has no H- line: the file is truncated"
         raise schema.error(f"{problem}, or lines of other sentences are in between", first)
     for letter, count in {"S": 1, "T": 1, **dict.fromkeys("DPA", len(scored))}.items():
-        found = len(lines.get(letter, ()))
-        expected = count if kinds.setdefault(letter, found > 0) else 0
-        if found != expected:
-            problem = f"sentence {identifier} has {found} {letter}- lines, not {expected}, as its "
+        received = len(lines.get(letter, ()))
+        expected = count if kinds.setdefault(letter, received > 0) else 0
+        if received != expected:
+            problem = (
+                f"sentence {identifier} has {received} {letter}- lines, not {expected}, as its "
+            )
             advice = "H- lines and the first sentence show: give the whole output of one run"
             raise schema.error(problem + advice, first, "wrong-length")
     lines = {**lines, "H": scored}
@@ -242,8 +244,8 @@ def _check_order(
         pairs = zip(scores, means, strict=True)
         return [abs(score - mean) <= _ROUNDED + _SINGLE * abs(mean) for score, mean in pairs]
 
-    own = fit(scores, means)
-    if not all(own) and all(fit(sorted(scores), sorted(means))):
+    fits = fit(scores, means)
+    if not all(fits) and all(fit(sorted(scores), sorted(means))):
         problem = "the P- line of this hypothesis is that of another one, as its score shows: give "
         problem += "the output as fairseq printed it, or leave the P- lines out"
-        raise schema.error(problem, numbers[own.index(False)], "mismatch")
+        raise schema.error(problem, numbers[fits.index(False)], "mismatch")

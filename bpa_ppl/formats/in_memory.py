@@ -323,8 +323,10 @@ def concatenate(
     tables = [demote_to_extras(table, extras) for table in tables]
     first = tables[0]
     for table in tables:
-        if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
-            problem = f"{', '.join(odd)} is not in both {name_lists(first.origin)} and these lists"
+        if names := sorted(set(table.feature_names) ^ set(first.feature_names)):
+            problem = (
+                f"{', '.join(names)} is not in both {name_lists(first.origin)} and these lists"
+            )
             raise DataError(f"{problem}: use without", table.origin, code="mismatch")
     tables = [
         select_features(t, find_positions(first.feature_names, t.feature_names)) for t in tables

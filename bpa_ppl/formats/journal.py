@@ -246,8 +246,8 @@ def with_judgements(lists: NBest, journals: Iterable[Journal]) -> NBest:
     position = {identifier: s for s, identifier in enumerate(lists.ids)}
     columns: dict[str, list[list[Any]]] = {}
     for name in (PREFERENCES, TIES):
-        given = lists.sentence_extras.get(name, [None] * len(lists))
-        columns[name] = [list(entries or []) for entries in given]
+        recorded = lists.sentence_extras.get(name, [None] * len(lists))
+        columns[name] = [list(entries or []) for entries in recorded]
     references, several = list(lists.references or [()] * len(lists)), list(journals)
     ours, remedy = content_hash(lists), "give the lists that were judged"
     for number, journal in enumerate(several, 1):

@@ -78,8 +78,8 @@ class LocatedRecord(NamedTuple):
         values = []
         for path, kind in kinds.items():
             try:
-                found = find(self.value, path)
-                values.append(msgspec.convert(found[0], kind) if found else None)
+                values_at = find(self.value, path)
+                values.append(msgspec.convert(values_at[0], kind) if values_at else None)
             except LookupError as error:
                 self.refuse(what, str(error.args[0]))
             except (msgspec.ValidationError, RecursionError, OverflowError) as error:

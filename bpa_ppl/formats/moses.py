@@ -661,10 +661,10 @@ def _split_lines(block: bytes) -> list[bytes]:
     return [line.rstrip(b"\r") for line in lines] if b"\r" in block else lines
 
 
-def _difference(found: dict[str, int], expected: dict[str, int]) -> str:
+def _difference(counts: dict[str, int], expected: dict[str, int]) -> str:
     """Return how the labels of a line differ from those of the first line."""
-    for label in {**expected, **found}:
-        count, usual = found.get(label, 0), expected.get(label, 0)
+    for label in {**expected, **counts}:
+        count, usual = counts.get(label, 0), expected.get(label, 0)
         if count != usual:
             advice = ": print the same number in each line" if count and usual else _ABSENT
             values = format_count(count, "value")

@@ -116,8 +116,8 @@ class Plain(NBestFormat, frozen=True):
                 problem = "no features, so there is no file of scores"
             advice = "plain:list_size=50,scores=scores.txt"
             raise UsageError(f"{problem}: {advice}", parameter="scores", code="wrong-length")
-        if odd := [name for name in names if looks_numeric(name) or len(name.split()) != 1]:
-            problem = f"the feature {quote(odd[0])} is a number or has a space: rename it"
+        if unusable := [name for name in names if looks_numeric(name) or len(name.split()) != 1]:
+            problem = f"the feature {quote(unusable[0])} is a number or has a space: rename it"
             raise DataError(problem, lists.origin, code="bad-name")
         super().write_file(lists, path)
         if files:

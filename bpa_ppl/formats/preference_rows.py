@@ -52,7 +52,7 @@ _SYSTEM, _MODEL, _TIE = "system", "model", "tie"
 #: The kind of `bpa convert` for rows with several answers that are chosen or rejected.
 RANKED = "ranked"
 _ROLE, _CONTENT, _ASSISTANT = "role", "content", "assistant"
-_SHOWN = 400  # characters of the names of columns in a message
+_CHARACTERS_SHOWN = 400  # characters of the names of columns in a message
 _Error = Callable[..., DataError]
 
 
@@ -91,10 +91,13 @@ class _Row:
     def value(self, field: str) -> Any:
         """Return the value of a field without which the row has no judgement or no answer."""
         if field not in self.record:
-            problem = f"no field {self.name(field)} (the fields are "
-            problem += f"{quote(', '.join(map(self.name, self.record)), _SHOWN)}): rename one, or "
-            problem += f"name it in the format of a file, {field}=NAME; {CONVERT}"
-            raise self.error(problem, parameter="format", code="missing-column")
+            fields = quote(", ".join(map(self.name, self.record)), _CHARACTERS_SHOWN)
+            raise self.error(
+                f"no field {self.name(field)} (the fields are {fields}): rename one, or name it in "
+                f"the format of a file, {field}=NAME; {CONVERT}",
+                parameter="format",
+                code="missing-column",
+            )
         if (value := self.record[field]) in (None, ""):
             problem = f"{self.name(field)} is {abbreviate(value)}"
             raise self.error(f"{problem}: correct it, or drop such rows {DROP}", parameter="bad")
@@ -103,9 +106,9 @@ class _Row:
     def turns(self, field: str, value: list[Any]) -> list[dict[str, str]]:
         """Return a conversation, of which each turn has a role and a content, both texts."""
         for turn in value:
-            given = turn if isinstance(turn, dict) else {}
-            given = {name: of for name, of in given.items() if of is not None}
-            if given.keys() != {_ROLE, _CONTENT} or {*map(type, given.values())} != {str}:
+            fields = turn if isinstance(turn, dict) else {}
+            fields = {name: of for name, of in fields.items() if of is not None}
+            if fields.keys() != {_ROLE, _CONTENT} or {*map(type, fields.values())} != {str}:
                 problem = f"{self.name(field)} has {abbreviate(turn)}, not a turn with a text as "
                 raise self.error(f"{problem}its {_ROLE} and its {_CONTENT} alone: {CONVERT}")
         if not value:
@@ -203,11 +206,11 @@ def parse_pair(
     ([{'text': 'a', 'system': 'X'}, {'text': 'b', 'system': 'Y'}], [[1, 0]])
     """
     row = _Row(record, partial(error, line=line, code="bad-line"), settings)
-    odd = [*JUDGEMENTS, *([SOURCE] if PROMPT in record else [])]
-    odd += [WINNER] if fields == _PAIR else []
-    if found := next((name for name in odd if name in record), None):
+    conflicting = [*JUDGEMENTS, *([SOURCE] if PROMPT in record else [])]
+    conflicting += [WINNER] if fields == _PAIR else []
+    if conflict := next((name for name in conflicting if name in record), None):
         both = " and ".join(map(row.name, fields[:2]))
-        problem = f"a field {found} next to {row.name(PROMPT) if found == SOURCE else both}"
+        problem = f"a field {conflict} next to {row.name(PROMPT) if conflict == SOURCE else both}"
         raise error(f"{problem}: leave out one, or rename it", line=line, code="bad-name")
     used = {*fields, PROMPT}
     (better, before), (worse, others) = map(row.answer, fields[:2])

@@ -98,19 +98,19 @@ class SentenceLines(NamedTuple):
         keys = ids.keys[len(ids.keys) - len(numbers) :]
         if isinstance(entries, Mapping):
             return tuple(map(entries.get, keys)), numbers
-        found = []
+        references = []
         for number, key, line in zip(numbers, keys, lines, strict=True):
             if by_value and not isinstance(key, int):
                 problem = f"the id {quote(key)} is not an integer, as others are: {self._remedy}"
                 raise self._error(ids, problem, line)
             place = (key if by_value else number) - ids.first_id
             if 0 <= place < len(entries):
-                found.append(entries[place])
+                references.append(entries[place])
             elif ids.counted and not by_value:
-                found.append(None)
+                references.append(None)
             else:
                 raise self._no_entry(ids, place, line)
-        return tuple(found), keys if by_value else numbers
+        return tuple(references), keys if by_value else numbers
 
     def check(self, ids: Schema) -> Iterator[str]:
         """Yield a sentence for lines that are not used, when all lists are read.

@@ -148,9 +148,9 @@ def require_columns(
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no column by_*: there is lm
     """
-    known = {*with_labels(columns), ALL}
+    names = {*with_labels(columns), ALL}
     for pattern in patterns:
-        fits = pattern in known or any(fnmatchcase(name, pattern) for name in columns)
+        fits = pattern in names or any(fnmatchcase(name, pattern) for name in columns)
         if not fits:
             there = describe(columns)
             message = f"no column {pattern}{suggest_name(pattern, columns)}: {there}"

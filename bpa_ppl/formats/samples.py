@@ -36,7 +36,7 @@ from bpa_ppl.lists.nbest import DROP, NBest
 #: Names of the statistics of tokens.
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length")
 COUNT = "count"
-_SHOWN = 5  # names of prompts that a message lists
+_NAMES_SHOWN = 5  # names of prompts that a message lists
 _ROUNDING = 0.01  # by which sums of log-probabilities may be positive
 _UNLIKELY = -9999.0  # what OpenAI writes for a token that is not among the most probable ones
 
@@ -249,8 +249,8 @@ def name_prompts(labels: Sequence[str]) -> str:
     ('2 (a, b)', '7 (a, b, c, d, e, …)')
     """
     distinct = list(dict.fromkeys(labels))
-    shown = [quote(label)[1:-1] for label in distinct[:_SHOWN]]
-    more = ["…"] if len(distinct) > _SHOWN else []
+    shown = [quote(label)[1:-1] for label in distinct[:_NAMES_SHOWN]]
+    more = ["…"] if len(distinct) > _NAMES_SHOWN else []
     return f"{len(labels):,} ({', '.join([*shown, *more])})"
 
 

@@ -71,7 +71,7 @@ from bpa_ppl.lists.ids import id_key
 from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import DROP
 
-_SHOWN = 400  # characters of the names of columns in a message
+_CHARACTERS_SHOWN = 400  # characters of the names of columns in a message
 
 
 def _split_field(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:
@@ -80,13 +80,13 @@ def _split_field(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], 
     inside = record.get(first)
     if not (rest and isinstance(inside, dict)):
         return None
-    found = _split_field(inside, rest)
+    parts = _split_field(inside, rest)
     if rest in inside:
-        found = {key: value for key, value in inside.items() if key != rest}, inside[rest]
-    if found is None:
+        parts = {key: value for key, value in inside.items() if key != rest}, inside[rest]
+    if parts is None:
         return None
     others = {key: value for key, value in record.items() if key != first}
-    return others | ({first: found[0]} if found[0] else {}), found[1]
+    return others | ({first: parts[0]} if parts[0] else {}), parts[1]
 
 
 def iter_field_names(fields: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
@@ -237,7 +237,7 @@ class Schema:
         shown = list(iter_field_names(self.seen)) or columns
         absent = " and ".join(self.names.get(usual, usual) for usual in missing)
         problem = f"no column{'s' * (len(missing) > 1)} {absent} (the columns are "
-        problem += f"{quote(', '.join(shown), _SHOWN)})"
+        problem += f"{quote(', '.join(shown), _CHARACTERS_SHOWN)})"
         others = [usual for usual, of in self.names.items() if of == name != self.names.get(first)]
         if others:
             problem = f"no {first}, since the column {name} is read as the {others[0]}"
@@ -368,13 +368,13 @@ class Schema:
         printed: list[Any] = values if types == {int} else list(map(str, values))
         distinct = dict.fromkeys(printed)
         keys = {one: one if self.typed else id_key(one) for one in distinct}
-        odd = [one for one, key in keys.items() if not _is_integer(key)]
-        self._kind = self._kind or (str if odd else int)
+        texts = [one for one, key in keys.items() if not _is_integer(key)]
+        self._kind = self._kind or (str if texts else int)
         if self._kind is type(None):
             raise error(0, f"{quote(values[0])}, but the rows before have none")
-        if self._kind is int and odd:
-            problem = f"{quote(odd[0])} is not an integer of 64 bits, as those before "
-            raise error(printed.index(odd[0]), f"{problem}are: write all ids in the same way")
+        if self._kind is int and texts:
+            problem = f"{quote(texts[0])} is not an integer of 64 bits, as those before "
+            raise error(printed.index(texts[0]), f"{problem}are: write all ids in the same way")
         if self._kind is str:
             first = self.first_id
             for text in map(str, distinct):

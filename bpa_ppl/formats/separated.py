@@ -116,10 +116,10 @@ class Csv(TableFormat, frozen=True):
         separator = self.separators[0]
         if "\0" in text:
             raise ValueError(f"{quote(text)}, with a NUL byte in it")
-        odd = any(mark in text for mark in (separator, "\n", "\r"))
-        if odd and not self.quoted:
+        splits = any(mark in text for mark in (separator, "\n", "\r"))
+        if splits and not self.quoted:
             raise ValueError(f"{quote(text)}, with {quote(separator)} or a line break in it")
-        if not self.quoted or not (odd or '"' in text):
+        if not self.quoted or not (splits or '"' in text):
             return text
         return '"' + text.replace('"', '""') + '"'
 
@@ -287,9 +287,9 @@ def _open_blocks(blocks: Iterable[bytes], origin: str, line: int) -> Iterator[io
 
 
 def _check_header(header: list[str], line: int, schema: Schema) -> None:
-    for odd in [*([""] if "" in header else []), *find_repeated(header)]:
-        problem = f"two columns {odd} in the header: rename one"
-        if not odd:
+    for repeated in [*([""] if "" in header else []), *find_repeated(header)]:
+        problem = f"two columns {repeated} in the header: rename one"
+        if not repeated:
             problem = "a column without a name in the header: name or remove it (pandas: to_csv "
             problem += "with index=False)"
         raise schema.error(problem, line, "bad-name")

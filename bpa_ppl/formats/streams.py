@@ -259,8 +259,8 @@ def _check_text(block: bytes, origin: str, before: int = 0) -> None:
     """
     at = block.find(b"\0")
     if at >= 0:
-        known = (of for magic, of in _BINARY.items() if not before and block.startswith(magic))
-        problem = next(known, "a NUL byte, which is not text: give a file of text")
+        kinds = (of for magic, of in _BINARY.items() if not before and block.startswith(magic))
+        problem = next(kinds, "a NUL byte, which is not text: give a file of text")
         line = before + block.count(b"\n", 0, at) + 1
         raise DataError(problem, origin, line, code="bad-encoding")
 

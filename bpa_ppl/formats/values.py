@@ -30,7 +30,7 @@ CONVERT = "`bpa convert --help` names the files of other programs that it conver
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 TOO_DEEP = "objects nest too deeply, or an integer has more than 4,000 digits: correct it"
 _AT_ONCE = 1 << 30  # bytes that Arrow reads at once
-_SHOWN = 80  # characters of a value in a message
+_CHARACTERS_SHOWN = 80  # characters of a value in a message
 
 
 def parse_finite(token: str | bytes) -> float:
@@ -174,7 +174,7 @@ def abbreviate(value: Any) -> str:
         return _JSON_NAMES[value]
     value = value.item() if isinstance(value, np.generic) else value
     text = reprlib.repr(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return text if len(text) <= _CHARACTERS_SHOWN else f"{text[: _CHARACTERS_SHOWN - 1]}…"
 
 
 def combine_chunks(column: pa.Array | pa.ChunkedArray) -> pa.Array:

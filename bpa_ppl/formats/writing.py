@@ -41,7 +41,7 @@ _Fits = Callable[[Any], bool]
 # The format without a named one.
 _USUAL = "moses"
 # Endings that do not name a format: `dev.nbest`, `dev.100best`, `dev.txt`.
-_OF_LISTS = re.compile(r"\.txt|\.out|\..*best.*")
+_LIST_ENDINGS = re.compile(r"\.txt|\.out|\..*best.*")
 
 
 def write_nbest(
@@ -107,10 +107,10 @@ def _format_for(path: AnyPath) -> NBestFormat:
         if suffix in kind.suffixes:
             return kind()
         suffixes += kind.suffixes
-    if _OF_LISTS.fullmatch(suffix):
+    if _LIST_ENDINGS.fullmatch(suffix):
         return resolve_format(_USUAL)
-    known = [".lists", ".txt", ".out", *suffixes]
-    raise unknown_name("ending", suffix, known, "format", owner=path)
+    endings = [".lists", ".txt", ".out", *suffixes]
+    raise unknown_name("ending", suffix, endings, "format", owner=path)
 
 
 class Writable(NamedTuple):

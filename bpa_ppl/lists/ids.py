@@ -93,14 +93,14 @@ def group_references(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ..
     >>> group_references({"7": "the cat", "doc-1": ["a dog", "one dog"]})
     {7: ('the cat',), 'doc-1': ('a dog', 'one dog')}
     """
-    found: dict[int | str, tuple[str, ...]] = {}
+    references: dict[int | str, tuple[str, ...]] = {}
     for identifier, entry in values.items():
         key = id_key(identifier)
         if isinstance(key, bool) or not isinstance(key, int | str):
             rule = "the id of a reference must be an integer or a text"
             raise wrong_type(rule, identifier, "references")
-        found[key] = (*found.get(key, ()), *to_references([entry])[0])
-    return found
+        references[key] = (*references.get(key, ()), *to_references([entry])[0])
+    return references
 
 
 def find_references(

@@ -641,9 +641,9 @@ def advise_values(names: Collection[str], *, by_name: bool) -> str:
     if not by_name:
         return f"give a value in their place, or leave {it} out"
     values = " ".join(f"--missing {shlex.quote(name)}=VALUE" for name in names)
-    given = ", ".join(f"{name!r}: VALUE" for name in names)
+    pairs = ", ".join(f"{name!r}: VALUE" for name in names)
     return (
-        f"give a value in their place ({values}; in Python missing={{{given}}}), or leave {it} out "
+        f"give a value in their place ({values}; in Python missing={{{pairs}}}), or leave {it} out "
         f"({advise_exclusion(names)})"
     )
 
@@ -669,8 +669,8 @@ def demote_to_extras(lists: NBest, columns: Iterable[str]) -> NBest:
     >>> apart.feature_names, apart.extras["comet"].tolist()
     (('LM0',), [0.5, 0.7])
     """
-    found = {name: find_feature(lists, name) for name in columns}
-    moved = {name: values for name, values in found.items() if values is not None}
+    features = {name: find_feature(lists, name) for name in columns}
+    moved = {name: values for name, values in features.items() if values is not None}
     if not moved:
         return lists
     kept = [place for place, name in enumerate(lists.feature_names) if name not in moved]

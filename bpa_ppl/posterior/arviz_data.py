@@ -47,7 +47,7 @@ _JOINT = "lprior"
 _ORACLE, _SITES = "oracle", "sites"
 #: Scalars of brms, Bambi and Stan that are no weights; most of the others that are named.
 _NO_WEIGHT = re.compile(r"(b_)?[Ii]ntercept|lprior|lp|sigma|(sd|cor|r)_.*|.*__|.*\|.*")
-_MOST = 20
+_NAMES_SHOWN = 20
 #: The variables of a posterior in any form, as an expression.
 _VARIABLES = 'xarray.Dataset(data.get("posterior", data).data_vars)'
 #: The same with chains and draws exchanged.
@@ -314,7 +314,7 @@ def _suggest_call(draws: Draws) -> str:
     """Return the call that makes the variable `weights` of other variables, for a message."""
     shapes = {name: np.shape(x)[2:] for name, x in draws.values.items()}
     scalars = [n for n, shape in shapes.items() if not shape and not _NO_WEIGHT.fullmatch(n)]
-    selected = f'{scalars[:_MOST]}].to_dataarray("feature").to_dataset(name="{WEIGHTS}")'
+    selected = f'{scalars[:_NAMES_SHOWN]}].to_dataarray("feature").to_dataset(name="{WEIGHTS}")'
     for name, shape in shapes.items():
         if len(shape) == 1 and "|" not in name:
             dim = next(iter(draws.dims.get(name, ())), f"{name}_dim_0")

@@ -21,7 +21,7 @@ from bpa_ppl.posterior.record import Record
 #: Chains that follow the posterior, draws with importance weights, or one point.
 KINDS = ("chains", "weighted", "point")
 #: Names of variables that are printed.
-_FEW = 5
+_NAMES_SHOWN = 5
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -153,14 +153,14 @@ class Draws:
 
     def __str__(self) -> str:
         chains, draws = self.shape
-        record, more = self.record, "" if len(self.names) <= _FEW else ", …"
+        record, more = self.record, "" if len(self.names) <= _NAMES_SHOWN else ", …"
         verdict = "not recorded" if record.verdict is None else str(record.verdict)
         chosen = "" if record.figures.chosen is None else f" ({record.figures.chosen})"
         return "\n".join(
             (
                 f"kind      {self.kind}",
                 f"shape     {format_count(chains, 'chain')} × {format_count(draws, 'draw')}",
-                f"values    {len(self.names)}: {', '.join(self.names[:_FEW])}{more}",
+                f"values    {len(self.names)}: {', '.join(self.names[:_NAMES_SHOWN])}{more}",
                 f"sampler   {record.sampler.name or 'not recorded'}{chosen}",
                 f"observed  {record.observed}",
                 f"check     {verdict}",

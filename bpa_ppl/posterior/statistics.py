@@ -41,7 +41,7 @@ _NEAR, _NEIGHBOURS = 0.02, 5
 #: Values are discrete if this share of the distances between neighbouring ones are the smallest
 #: one, or if there are no more of them than this share of the draws; up to noise, in standard
 #: deviations.
-_EVEN, _FEW, _NOISE = 0.2, 0.1, 1e-5
+_EVEN, _MAX_SHARE, _NOISE = 0.2, 0.1, 1e-5
 #: Nine of ten distances between discrete values are smaller than this number of the smallest one.
 _NEARER = 100.0
 
@@ -213,7 +213,7 @@ def _discrete_labels(
             near = even and np.quantile(apart, 0.9) > _NEARER * apart.min()
             if even and apart.min() > 10 * least and not near:
                 break
-            if np.count_nonzero(gaps) < _FEW * np.count_nonzero(moved):
+            if np.count_nonzero(gaps) < _MAX_SHARE * np.count_nonzero(moved):
                 break
         else:
             return None

@@ -53,7 +53,7 @@ _DEFENSIVE = 0.1
 _DEGREES, _DEGREES_PER_VALUE = 4.0, 1 / 3
 #: Scales are left out if they are less probable than the best one by this factor, in nats.
 _NEGLIGIBLE = 7.0
-_MOST = 40  # steps from the typical scale
+_MAX_STEPS = 40  # steps from the typical scale
 
 
 def transform_for(sampler: Sampler, target: Target) -> Target:
@@ -211,7 +211,7 @@ def _find_modes(target: Target) -> _ConditionalModes | None:
     best = log_probability(0, target.start)
     for direction in (1, -1):
         start = target.start
-        for step in range(direction, direction * _MOST, direction):
+        for step in range(direction, direction * _MAX_STEPS, direction):
             if step - direction in modes:
                 start = unflatten(modes[step - direction][0].position, target.start)
             value = log_probability(step, start)

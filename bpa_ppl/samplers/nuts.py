@@ -34,7 +34,7 @@ _TUNED_FOR = 14  # dimensions
 _MIN_TUNING = 500  # warm-up steps that find a metric
 #: Values up to which the step of a known metric is known, too, and up to which a warm-up has enough
 #: draws for a full metric: ten a value. With 84 it took three times as long as a diagonal one.
-_FEW, _DENSE = 100, 50
+_KNOWN_STEP, _DENSE = 100, 50
 #: Where the density may jump: steps of a trajectory, and the share of divergent ones.
 _MANY_STEPS, _MANY_DIVERGENT = 100, 0.05
 #: The fields of the kernel's state that are kept.
@@ -117,7 +117,7 @@ class Nuts(ChainSampler, frozen=True):
         return replace(sampled, figures=msgspec.structs.replace(sampled.figures, jumps=jumps))
 
     def _draw(self, target: Target, seed: int, progress: Reporter) -> Sampled:
-        small, default = target.dimension <= _FEW, target.is_log_linear
+        small, default = target.dimension <= _KNOWN_STEP, target.is_log_linear
         accept = _TARGET if default else _TARGET_OF_OTHERS
         accept = self.target_accept or (accept if small else _TARGET_OF_MANY)
         warmup = max(self.warmup, _MIN_TUNING)

@@ -15,7 +15,9 @@ MORE = 3
 #: Times as many draws as the ESS that is missing calls for: R-hat is mostly within its limit only
 #: from about a thousand effective draws on, more than twice the limit of the ESS.
 _RESERVE = 2.3
-_MOST = 100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one
+_MAX_FACTOR = (
+    100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one
+)
 #: What helps where a part of a posterior is much narrower than the rest, such as a funnel.
 REPARAMETRISE = (
     "use a non-centred parametrisation (scale × standard normal), in NumPyro by "
@@ -152,7 +154,7 @@ class Advice:
 
     def _draw_more(self, shortage: float) -> str:
         """Return the advice to draw more; empty if so many would be needed that it is useless."""
-        if not shortage * _RESERVE <= _MOST:  # NaN if it is unknown
+        if not shortage * _RESERVE <= _MAX_FACTOR:  # NaN if it is unknown
             return ""
         if "draws" not in self.settings:
             return "draw more"

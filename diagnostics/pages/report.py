@@ -174,9 +174,9 @@ def _describe_reliability(draws: Draws) -> list[Section]:
     if reliability is None:
         return []
     rows = []
-    for made in map(reliability.promise, _PROMISES):
-        least = "–" if made.threshold is None else f"{made.threshold:.3f}"
-        rows.append([f"{made.agree:g}", least, f"{made.share:.0%}", f"{made.expected:.0%}"])
+    for one in map(reliability.promise, _PROMISES):
+        least = "–" if one.threshold is None else f"{one.threshold:.3f}"
+        rows.append([f"{one.agree:g}", least, f"{one.share:.0%}", f"{one.expected:.0%}"])
     header = ("promised agreement", "from probability", "choices", "with twice the labels")
     table = Table(header, rows, _PROMISED)
     figure = _draw_reliability(reliability)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Components in one figure.
-_MOST = 100
+_MAX_COMPONENTS = 100
 #: Characters of a line below the figure.
 _LINE = 80
 #: Lags of autocorrelations, and sizes of the growing part of the draws.
@@ -177,12 +177,14 @@ def _choose_components(draws: Draws, var_names: Sequence[str] | None, top: int) 
         chosen = find_worst_mixing(draws, top)
     else:
         chosen = choose_components(draws, var_names)
-    if len(chosen) > _MOST:
+    if len(chosen) > _MAX_COMPONENTS:
         components = draws.components(derived=True)
         values = np.stack([components[name] for name in chosen], axis=-1)
-        worst = set(np.argsort(np.nan_to_num(ess(values)), kind="stable")[:_MOST].tolist())
+        worst = set(
+            np.argsort(np.nan_to_num(ess(values)), kind="stable")[:_MAX_COMPONENTS].tolist()
+        )
         left_out = [name for k, name in enumerate(chosen) if k not in worst]
-        log_info(f"the {_MOST} that mix worst are drawn, not {list_names(left_out)}")
+        log_info(f"the {_MAX_COMPONENTS} that mix worst are drawn, not {list_names(left_out)}")
         chosen = [name for k, name in enumerate(chosen) if k in worst]
     return chosen
 

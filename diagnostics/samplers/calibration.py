@@ -538,7 +538,7 @@ def write_calibrations(
     calibrations: Sequence[Calibration],
     path: Path,
     *,
-    made: Mapping[str, str] | None = None,
+    provenance: Mapping[str, str] | None = None,
     command: str = "",
 ) -> None:
     """Write a self-contained HTML page, or the numbers if the name of the file ends in `.json`.
@@ -546,7 +546,7 @@ def write_calibrations(
     Args:
         calibrations: one a sampler.
         path: of the file.
-        made: its provenance, for the page: data, settings, seed.
+        provenance: of the results, for the page: data, settings, seed.
         command: that reproduces it.
 
     Raises:
@@ -556,7 +556,7 @@ def write_calibrations(
     right = ", ".join(one.sampler for one in calibrations if one)
     summary = Headline(f"NOT calibrated: {wrong}." if wrong else f"Calibrated: {right}.", not wrong)
     sections = [one.section() for one in calibrations]
-    sections.append(describe_provenance(made or {}, command, [_METHOD]))
+    sections.append(describe_provenance(provenance or {}, command, [_METHOD]))
     text = page("Samplers calibrated", summary, sections)
     if path.suffix == ".json":
         text = json.dumps([one.as_dict() for one in calibrations], indent=1)

@@ -62,7 +62,7 @@ _HEADER = (
     *("sampler", "verdict", "bias ≤", "R-hat"),
     *("ESS", "ESS/s", "95% interval", "ESS/evaluation"),
 )
-_SHOWN = ("r_hat", "ess", "ess_per_second", "ess_per_second_interval", "ess_per_evaluation")
+_COLUMNS_SHOWN = ("r_hat", "ess", "ess_per_second", "ess_per_second_interval", "ess_per_evaluation")
 _NOTE = (
     "bias: of every mean, in posterior sd, with 95% confidence; ESS: effective draws for the "
     "posterior mean of the worst variable; ESS/s: without compilation; interval: of the spread "
@@ -186,7 +186,7 @@ class Comparison(Outcome):
     def _summarise(self) -> tuple[str, Table, list[str]]:
         rows = []
         for r in self.samplers:
-            cells = [format_value(r.efficiency[name]) for name in _SHOWN]
+            cells = [format_value(r.efficiency[name]) for name in _COLUMNS_SHOWN]
             if not r.ranked and r.efficiency["ess_per_second"] is not None:
                 cells[2] = f"({cells[2]})"
             bound = "–" if r.bound is None else format_bound(r.bound)

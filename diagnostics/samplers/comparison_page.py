@@ -69,13 +69,13 @@ def _list_ranked(comparison: Comparison) -> dict[str, Row]:
 
 
 def render_comparison(
-    comparison: Comparison, *, made: Mapping[str, str] | None = None, command: str = ""
+    comparison: Comparison, *, provenance: Mapping[str, str] | None = None, command: str = ""
 ) -> str:
     """Return a self-contained HTML page about a comparison.
 
     Args:
         comparison: from `compare`.
-        made: its provenance: data, settings, versions, seed.
+        provenance: of the results: data, settings, versions, seed.
         command: that reproduces it.
     """
     ran = {r.sampler: r.draws for r in comparison.samplers if r.draws is not None}
@@ -117,7 +117,7 @@ def render_comparison(
         sections.append(Section("In pictures", figures))
     if comparison.left_out:
         sections.append(Section("Not compared", [items(comparison.left_out)]))
-    rows = {"reference": comparison.reference, **(made or {})}
+    rows = {"reference": comparison.reference, **(provenance or {})}
     sections.append(describe_provenance(rows, command))
     return page("Samplers compared", _describe_verdict(comparison), sections)
 
@@ -173,7 +173,7 @@ def write_comparison(
     comparison: Comparison,
     folder: str | Path,
     *,
-    made: Mapping[str, str] | None = None,
+    provenance: Mapping[str, str] | None = None,
     command: str = "",
 ) -> list[Path]:
     """Write `comparison.json` with all numbers, and the page `index.html`.
@@ -181,7 +181,7 @@ def write_comparison(
     Args:
         comparison: from `compare`.
         folder: created if it does not exist.
-        made: its provenance, for the page.
+        provenance: of the results, for the page.
         command: that reproduces it.
 
     Returns:
@@ -199,7 +199,7 @@ def write_comparison(
     }
     text = json.dumps(comparison.as_dict() | ranks, indent=1, default=str)
     with output_folder(target):
-        html = render_comparison(comparison, made=made, command=command)
+        html = render_comparison(comparison, provenance=provenance, command=command)
         with atomic_writers(*written) as (page_file, numbers):
             page_file.write(html)
             numbers.write(text)

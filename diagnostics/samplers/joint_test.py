@@ -21,7 +21,7 @@ SPLITS = 699
 _MAX_DRAWS, _MAX_REFERENCE_DRAWS = 1000, 1500  # in the joint test, whose time is quadratic
 #: Share of the squared loadings of a principal component that variables have which name it, at most
 #: so many of them.
-_MOSTLY, _SHOWN = 0.9, 3
+_MOSTLY, _VARIABLES_SHOWN = 0.9, 3
 _NEIGHBOURS = 10  # nearest draws of each draw, in the joint test
 _MAX_PAIRS = 2000  # of variables, whose correlations are compared: all of 63 variables
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # of positions of columns
@@ -293,7 +293,9 @@ def _describe_components(directions: Float64, names: Sequence[str]) -> list[str]
     for number, loadings in enumerate(directions.T, 1):
         order = np.argsort(-np.abs(loadings), kind="stable")
         needed = np.searchsorted(np.cumsum(loadings[order] ** 2), _MOSTLY * (loadings @ loadings))
-        mostly = list_names([names[k] for k in sorted(order[: min(int(needed) + 1, _SHOWN)])])
+        mostly = list_names(
+            [names[k] for k in sorted(order[: min(int(needed) + 1, _VARIABLES_SHOWN)])]
+        )
         described.append(f"principal component {number} (mostly {mostly})")
     return described
 

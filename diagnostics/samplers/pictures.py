@@ -16,7 +16,7 @@ from bpa_ppl.posterior.draws import Draws, quantiles
 #: Of the bands of the differences of ECDFs: the probability that all of a curve is inside.
 PROBABILITY = 0.95
 _MAX_VARIABLES = 6
-_GRID, _SPLITS, _MOST = 80, 999, 1500  # points of a curve; random splits; draws of an ECDF
+_GRID, _SPLITS, _MAX_DRAWS = 80, 999, 1500  # points of a curve; random splits; draws of an ECDF
 _BELOW = 3.0  # how far an error is shown below the errors that are expected at the end
 _HIGHEST = 2.0  # of a density, as a multiple of the reference's
 _ECDFS = (
@@ -151,10 +151,10 @@ def compute_ecdf_differences(
     all points, with the probability `PROBABILITY`.
     """
     rng = np.random.default_rng(seed)
-    theirs = select_independent(truth, _MOST, rng)
+    theirs = select_independent(truth, _MAX_DRAWS, rng)
     result: list[list[Layer]] = [[] for _ in truth.names]
     for number, draws in enumerate(samplers.values()):
-        ours = select_independent(draws, _MOST, rng)
+        ours = select_independent(draws, _MAX_DRAWS, rng)
         pooled = np.concatenate([ours, theirs])
         n, total = len(ours), len(pooled)
         ranks = np.unique(np.linspace(1, total - 1, _GRID).astype(int))

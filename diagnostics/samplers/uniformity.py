@@ -11,7 +11,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 
 _POINTS = 100  # at which an empirical distribution function (ECDF) is evaluated
 #: Nodes of integrals over the truth, and the largest shift that is looked for.
-_NODES, _MOST = 1000, 5.0
+_NODES, _MAX_SHIFT = 1000, 5.0
 
 
 def _ecdf_grid(count: int) -> Float64:
@@ -80,7 +80,7 @@ def find_detected_shift(
     def miss(shift: float) -> float:
         return probability - compute_power(replications, ranked, level, shift)
 
-    return np.inf if miss(_MOST) > 0 else float(brentq(miss, 0.0, _MOST, xtol=1e-3))
+    return np.inf if miss(_MAX_SHIFT) > 0 else float(brentq(miss, 0.0, _MAX_SHIFT, xtol=1e-3))
 
 
 def compute_power(replications: int, ranked: int, level: float, shift: float) -> float:

@@ -372,8 +372,8 @@ def compare_adapted(
         judged: the adaptation sentences, prepared.
         gain: a metric or a column; None for preferences.
     """
-    given = isinstance(gain, Column) or (judged.gains is not None and draws.lacks_canonical)
-    if not (given or uses_preferences(draws)):
+    has_gains = isinstance(gain, Column) or (judged.gains is not None and draws.lacks_canonical)
+    if not (has_gains or uses_preferences(draws)):
         return None
     judged = judged.scored(gain)
     return None if len(judged.lists) < 2 else _compare(judged, gain, draws)
@@ -499,11 +499,11 @@ def estimate_rows(
             total = float(np.sum((weight * gains)[is_judged]))
             numbers["share"] = (total - random) / (best - random) if best > random else math.nan
         numbers |= {"weights": way.weights, "column": way.column, "slope": way.slope}
-        known = {field: value for field, value in numbers.items() if value == value}  # not NaN
+        present = {field: value for field, value in numbers.items() if value == value}  # not NaN
         # In data sets of `chosen` and `rejected` answers, the order was made from the answers.
         ordered = accuracy and mean == 1 and numbers["lists"] >= _ORDERED
         if not (ordered and way.name == Way.FIRST):
-            result.append(BaselineRow(str(way.name), way.kind, **known))
+            result.append(BaselineRow(str(way.name), way.kind, **present))
     return tuple(result)
 
 

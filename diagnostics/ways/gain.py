@@ -56,15 +56,15 @@ def has_inputs(lists: NBest, gain: Metric) -> bool:
 
 def explain_missing_gains(lists: NBest, draws: WeightDraws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `choose_recorded_gain`."""
-    gain, wanted = read_gain(draws.record), "a column of judgements"
+    gain, judgements = read_gain(draws.record), "a column of judgements"
     if uses_preferences(draws):
-        wanted = "preferences or rankings"
+        judgements = "preferences or rankings"
     elif gain is not None and gain.columns:
-        wanted = f"the column {', '.join(gain.columns)}"
+        judgements = f"the column {', '.join(gain.columns)}"
     elif gain is not None and "sources" in gain.needs and lists.sources is None:
         message = f"no sources, which the gain {gain.key} needs: add them"
         return DataError(message, lists.origin, parameter="sources", code="missing-sources")
-    message = f"the lists have neither references nor {wanted}: add one of them"
+    message = f"the lists have neither references nor {judgements}: add one of them"
     return DataError(message, lists.origin, parameter="references", code="missing-references")
 
 

@@ -28,7 +28,7 @@ SLOPES, RANDOM = (
 )
 _LOG_PRIOR = -((np.log(SLOPES) / 0.17) ** 2) / 2 - RANDOM / 0.03
 _HIGHEST = 1 - 1e-9
-_MOST = 500  # choices of nearly equal probability are merged beyond this number
+_MAX_CHOICES = 500  # choices of nearly equal probability are merged beyond this number
 #: The first test is to be passed with this probability. If it were that of the fewest choices, one
 #: wrong choice among the most probable would end it, with however many labels:
 #: docs/results/asking.md.
@@ -110,7 +110,7 @@ class Reliability:
     @cached_property
     def posterior(self) -> Float64:
         """The probability of each curve, (curves,)."""
-        few = self.merged(_MOST)
+        few = self.merged(_MAX_CHOICES)
         p = few.curves(few.probability)
         of_answers = few.agreement * np.log(p) + (1 - few.agreement) * np.log1p(-p)
         log_p = of_answers @ few.weight + _LOG_PRIOR

@@ -16,11 +16,11 @@ from support.table_content import table_content
 from support.user_files import Write
 
 from bpa_ppl import NBest, from_lists, iter_nbest, read_nbest, write_nbest
-from bpa_ppl.adapting.warn import describe_totals
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats import moses
 from bpa_ppl.formats.moses import LineParser, Marian, parse_block
 from bpa_ppl.formats.schema import Schema
+from bpa_ppl.gains.problems import describe_totals
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -91,8 +91,8 @@ def convert(
     kind_name = name if name in _FORMATS else kind
     require_one_of(kind_name, (*_FUNCTIONS, *_FORMATS), "kind of file", "kind")
     values = baseline, question, first, second, qrels, bad, prompt_id, extract
-    given = zip(_SETTINGS, values, strict=True)
-    settings: dict[str, Any] = {name: value for name, value in given if value is not None}
+    pairs = zip(_SETTINGS, values, strict=True)
+    settings: dict[str, Any] = {name: value for name, value in pairs if value is not None}
     for setting in settings:
         if kind_name not in _SETTINGS[setting]:
             allowed = [one for one, of in _SETTINGS.items() if kind_name in of]

@@ -63,12 +63,12 @@ def trec(records: Iterable[Any], *, qrels: Iterable[Any] | None = None) -> Lists
             record.refuse(what, "its relevance is not an integer, or the document occurs twice")
         judged[topic, document] = int(relevance)
     lists: dict[str, dict[str, Any]] = {}
-    what, known = "a run of TREC", set[tuple[str, str]]()
+    what, seen = "a run of TREC", set[tuple[str, str]]()
     for record in iter_records(records):
         topic, _, document, _, score, *_ = _split(record, what, 6)
-        if (topic, document) in known:
+        if (topic, document) in seen:
             record.refuse(what, f"the document {document} occurs twice")
-        known.add((topic, document))
+        seen.add((topic, document))
         one: dict[str, Any] = {"text": document}
         one["features"] = {"score": _number(record, what, score)}
         if qrels is not None:

@@ -25,7 +25,7 @@ from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_ch
 from bpa_ppl.lists.nbest import DROP
 
 #: Fields of lists that have a meaning.
-_OF_LISTS = {ID, SOURCE, REFERENCE, REFERENCES, TEXT, CANDIDATES, *JUDGEMENTS}
+_LIST_FIELDS = {ID, SOURCE, REFERENCE, REFERENCES, TEXT, CANDIDATES, *JUDGEMENTS}
 #: What all kinds return: records of lists, as JSON lines have them.
 Lists = list[dict[str, Any]]
 
@@ -121,7 +121,7 @@ def keep_others(record: LocatedRecord, *used: str) -> dict[str, Any]:
     """
     others = {name: value for name, value in record.value.items() if name not in used}
     return {
-        f"record.{n}" if n in _OF_LISTS else n: v
+        f"record.{n}" if n in _LIST_FIELDS else n: v
         for n, v in others.items()
         if v not in (None, {}, [])
     }

@@ -56,8 +56,8 @@ def answers(
     """
     require_one_of(read_name(server), ANSWERS, "server", "server")
     require_one_of(bad, ("error", "drop"), "policy", "bad")
-    given = drop_missing({"prompt_id": prompt_id, "extract": extract})
-    format = cast("Answers", NBEST_FORMATS.resolve(server, given))
+    settings = drop_missing({"prompt_id": prompt_id, "extract": extract})
+    format = cast("Answers", NBEST_FORMATS.resolve(server, settings))
     located = iter_records(records)
     first = next(located)
     samples, _ = format.collect(chain([first], located), Schema(first.origin, bad))

@@ -36,7 +36,7 @@ from bpa_ppl.formats.writing import write_nbest
 from bpa_ppl.posterior.files import write_posterior
 
 _ADAPTATION = 50
-_SHOWN = 3
+_EXAMPLES_SHOWN = 3
 #: What `write_demo_files` writes.
 _FILES = (
     *("adapt.nbest.gz", "adapt.src", "adapt.ref", "test.nbest.gz", "test.src", "test.ref"),
@@ -70,7 +70,7 @@ class Demo:
         examples = [
             f"sentence {result.ids[s]}\n  reference  {references[s][0]}\n"
             f"  canonical  {result.canonical_texts[s]}\n  adapted    {result.texts[s]}"
-            for s in np.flatnonzero(result.changed)[:_SHOWN]
+            for s in np.flatnonzero(result.changed)[:_EXAMPLES_SHOWN]
         ]
         parts = [
             str(self.report),
@@ -160,7 +160,7 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
         f"right choices from {len(new)} new pairs: mean of the judges {mean.gain:.1%}, "
         f"adapted {adapted.gain:.1%}\n"
         f"{len(changed)} of {len(new)} choices differ from those of the mean",
-        *changed[:_SHOWN],
+        *changed[:_EXAMPLES_SHOWN],
         "\n".join(f"wrote {path}" for path in paths),
     ]
     return "\n\n".join(parts)

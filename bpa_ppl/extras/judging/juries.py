@@ -59,7 +59,7 @@ _Groups = dict[str, npt.NDArray[np.bool_]]
 #: The variance of a weight that is left out, as a share of its prior variance.
 _FIXED = 1e-8
 #: The number of draws of a refitted posterior, and of the samples that give uncertainties.
-_DRAWS, _FEW = 1000, 200
+_DRAWS, _REFITTED_DRAWS = 1000, 200
 _ENDS = (0.05, 0.95)  # the ends of 90% intervals
 #: A judge counts if it is this many standard errors better than chance.
 _CHANCE = 2.0
@@ -522,7 +522,9 @@ class _Refits:
     ) -> tuple[tuple[float, float, float], tuple[int | None, ...]]:
         """Return the gain that exact weights would win, and how many more lists would win 0.01."""
         judged, lists = self.judged, self.judged.lists
-        chosen = np.random.default_rng(0).choice(len(sample.flat), _FEW, p=sample.importance)
+        chosen = np.random.default_rng(0).choice(
+            len(sample.flat), _REFITTED_DRAWS, p=sample.importance
+        )
         vectors = sample.aligned(lists, np.vstack([sample.mean, sample.flat[chosen]]))
         scores = subtract_first(lists.features, lists.sizes) @ vectors.T
         if judged.pairs is not None:
@@ -616,7 +618,7 @@ def bound_independent(losses: Float64) -> tuple[float, float]:
     In few lists, judges that err together may not err at all. Therefore, for the lower end, all
     judges err in one more list. In simulations, 89 to 100 % of such intervals contain the number.
     """
-    samples = np.random.default_rng(0).integers(len(losses), size=(_FEW, len(losses)))
+    samples = np.random.default_rng(0).integers(len(losses), size=(_REFITTED_DRAWS, len(losses)))
     more = [count_independent(np.vstack([losses[s], losses.max(axis=0)])) for s in samples]
     ends = more, [count_independent(losses[s]) for s in samples]
     low, high = (float(np.quantile(x, q)) for x, q in zip(ends, _ENDS, strict=True))

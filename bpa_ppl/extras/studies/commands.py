@@ -69,7 +69,7 @@ def tune(
     from bpa_ppl.formats.streams import STANDARD, require_writable
     from bpa_ppl.formats.weight_files import write_weights
     from bpa_ppl.gains.gains import resolve
-    from bpa_ppl.gains.misplaced import warn_of_misplaced
+    from bpa_ppl.gains.problems import warn_of_misplaced
 
     arguments: dict[str, Any] = {
         "tuner": TUNERS.resolve(tuner, setting),  # a mistake is found before any file is read
@@ -84,11 +84,11 @@ def tune(
     require_writable(output)
     own_folder = None if str(output) == STANDARD else Path(f"{output}.rounds")
     if decoder is None:
-        found = reestimate(lists, canonical, **arguments)
+        tuned = reestimate(lists, canonical, **arguments)
     else:
         from bpa_ppl.extras.studies.tuning.redecoding import Decoder, redecode
 
-        found = redecode(
+        tuned = redecode(
             lists,
             canonical,
             Decoder(decoder, template).function(lists.sources, reading.read),
@@ -96,15 +96,15 @@ def tune(
             iterations=iterations,
             returned=returned,
             folder=folder or own_folder,
-            report=lambda iteration, found, added: shared.echo_status(
-                f"iteration {iteration}: {found}, {added} new candidates", quiet
+            report=lambda iteration, tuned, added: shared.echo_status(
+                f"iteration {iteration}: {tuned}, {added} new candidates", quiet
             ),
             **arguments,
         )
-    write_weights(found.weights, output, template=template)
+    write_weights(tuned.weights, output, template=template)
     if decoder is not None and folder is None:
         shutil.rmtree(f"{output}.rounds", ignore_errors=True)
-    shared.echo_status(found, quiet)
+    shared.echo_status(tuned, quiet)
 
 
 def experiment(

@@ -225,8 +225,8 @@ def _describe_domain(
     roles = {default: f" ({words} of bpa adapt)", CANONICAL: " (not adapted)"}
     means = {name: f"{point['mean']:.4g}" for name, point in of_size.items()}
     sentence = f"on {place}, {best}{roles.get(best, '')} is best ({means[best]})"
-    known = [f"{name}{role} has {means[name]}" for name, role in roles.items() if name in others]
-    return ", and ".join([sentence + (better if others else ""), *known])
+    texts = [f"{name}{role} has {means[name]}" for name, role in roles.items() if name in others]
+    return ", and ".join([sentence + (better if others else ""), *texts])
 
 
 def _read_methods(folder: Path) -> list[Method]:

@@ -500,9 +500,9 @@ def _check(study: Study) -> None:
         message = f"columns: {clash[0]} is the name of a metric: rename the column"
         raise UsageError(message, code="duplicate")
     for method in study.every_method:
-        known = text_metrics() if method.kind == TUNER else [m for m in GAINS if m != "column"]
+        metrics = text_metrics() if method.kind == TUNER else [m for m in GAINS if m != "column"]
         if method.kind != CANONICAL:
-            require_one_of(method.gain, [*known, *study.columns], "metric")
+            require_one_of(method.gain, [*metrics, *study.columns], "metric")
             needed = resolve_without_lists(method.gain).needs
             if "references" in needed and not study.has_references:
                 raise UsageError(

@@ -48,7 +48,7 @@ def comparison() -> Comparison:
 def test_the_page_is_whole_and_safe_and_so_is_the_table_in_a_notebook(
     comparison: Comparison,
 ) -> None:
-    html = render_comparison(comparison, made={"lists": "<i>"}, command="bpa compare 'x<y'")
+    html = render_comparison(comparison, provenance={"lists": "<i>"}, command="bpa compare 'x<y'")
     outline = Outline(html)
     assert not {"script", "b", "i"} & set(outline.tags)
     assert "DIFFERS: wrong; failed: broken" in html

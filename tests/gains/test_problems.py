@@ -15,7 +15,7 @@ from bpa_ppl.decoding.improvement import evaluate_improvement
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.extending import Metric
 from bpa_ppl.gains.gains import resolve
-from bpa_ppl.gains.misplaced import describe_misplaced
+from bpa_ppl.gains.problems import describe_misplaced
 
 TER = resolve("ter")
 

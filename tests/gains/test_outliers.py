@@ -12,7 +12,7 @@ from support.raising import capture_notes, raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, from_lists
-from bpa_ppl.adapting.warn import describe_outliers
+from bpa_ppl.gains.problems import describe_outliers
 
 LISTS, SIZE = 40, 5
 RNG = np.random.default_rng(0)

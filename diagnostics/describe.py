@@ -20,16 +20,15 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, are_finite, as_numbers, read_number
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.adapting.warn import describe_repeated, find_outliers
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.errors import DataError, escape_controls, locate, quote
 from bpa_ppl.formats.roles import Patterns, to_patterns
 from bpa_ppl.gains.gains import AnyGain, default_gain, resolve
 from bpa_ppl.gains.judged import find_judged
 from bpa_ppl.gains.metric import Metric
-from bpa_ppl.gains.misplaced import describe_misplaced
 from bpa_ppl.gains.oracles import oracles
 from bpa_ppl.gains.preferences import has_preferences, iter_choices
+from bpa_ppl.gains.problems import describe_misplaced, describe_repeated, find_outliers
 from bpa_ppl.lists.candidate_columns import (
     describe_singles,
     find_names,
@@ -43,7 +42,7 @@ from bpa_ppl.lists.nbest import NBest, find_feature, measure_deviation, promote_
 NUMBER, TRUTH, TEXT, LIST, OTHER, EMPTY = "number", "true/false", "text", "list", "other", "empty"
 _EXAMPLES = 3  # candidates
 #: Characters of a text, and of other values, in an example; and columns in a line of one.
-_OF_TEXT, _OF_VALUE, _SHOWN = 60, 30, 8
+_OF_TEXT, _OF_VALUE, _COLUMNS_SHOWN = 60, 30, 8
 #: In place of the features and of the gain that the user has to choose.
 FEATURES, GAIN = "COLUMNS", "COLUMN"
 #: Sources of features that need only texts.
@@ -267,10 +266,10 @@ def describe(
     command = ""
     if learned and not problem:
         chosen = {"features": features, "categorical": categorical, "add": add}
-        given = [f"{name}={list(values)!r}" for name, values in chosen.items() if values]
+        arguments = [f"{name}={list(values)!r}" for name, values in chosen.items() if values]
         if learned == GAIN or gain is not None:
-            given.append(f"gain={GAIN!r}" if gain is None else f"gain={_write(gain)}")
-        command = f"bpa.adapt({', '.join(['lists', *given])})"
+            arguments.append(f"gain={GAIN!r}" if gain is None else f"gain={_write(gain)}")
+        command = f"bpa.adapt({', '.join(['lists', *arguments])})"
     adapted = promote_to_features(lists, {n: numbers[n] for n in features if n in numbers})
     used = dict.fromkeys([*adapted.feature_names, *metric.columns])
     warnings = (problem, *_find_problems(adapted, columns, used, with_reference, metric))
@@ -327,9 +326,9 @@ def _read_columns(
         of_type, numbers = _find_type(values, cells=name in lists.cells)
         range_, different = (np.nan,) * 4, None
         if numbers is None:
-            known = [value for value in values if not is_absent(value)]
-            missing = len(values) - len(known)
-            different = len(set(known)) if of_type == TEXT else None
+            present = [value for value in values if not is_absent(value)]
+            missing = len(values) - len(present)
+            different = len(set(present)) if of_type == TEXT else None
         else:
             numbers_of[name] = numbers
             missing, range_ = int(np.count_nonzero(np.isnan(numbers))), _measure(plain, numbers)
@@ -356,14 +355,14 @@ def _measure(plain: NBest, numbers: Float64) -> tuple[float, float, float, float
     is_known = ~np.isnan(numbers)
     if not is_known.any():
         return np.nan, np.nan, np.nan, 0.0
-    known = numbers[is_known]
+    present = numbers[is_known]
     lists, rows = select_marked(plain, is_known)
     if is_known.all():  # lists of one, too, as in the spread that weights are scaled by
         lists, rows = plain, np.arange(len(numbers))
     within = np.nan
-    if are_finite(known):
+    if are_finite(present):
         within = measure_deviation(lists, numbers[rows]) if len(rows) else 0.0
-    return float(known.min()), float(np.median(known)), float(known.max()), within
+    return float(present.min()), float(np.median(present)), float(present.max()), within
 
 
 def _show_examples(
@@ -383,7 +382,7 @@ def _show_examples(
     sentence = int(np.argmax(lists.sizes > 1))
     for row in range(len(lists.features))[lists.rows(sentence)][:_EXAMPLES]:
         shown = list(filter(None, (show(column, row) for column in columns)))
-        shown = [*shown[:_SHOWN], "…"] if len(shown) > _SHOWN else shown
+        shown = [*shown[:_COLUMNS_SHOWN], "…"] if len(shown) > _COLUMNS_SHOWN else shown
         text = f'list {lists.ids[sentence]}: "{_shorten(lists.text(row), _OF_TEXT)}"'
         yield f"example: {text}" + (f" ({', '.join(shown)})" if shown else "")
 
@@ -436,7 +435,7 @@ def _explain(lists: NBest, column: ColumnSummary, numbers: Float64 | None) -> st
         return _explain_texts(lists, column)
     if numbers is None:
         return f"has {'lists' if column.type == LIST else 'values of other types'}"
-    known = numbers[~np.isnan(numbers)]
+    present = numbers[~np.isnan(numbers)]
     if np.isnan(column.within):
         return "has numbers that are not finite, or beyond 1e60"
     if not column.within:
@@ -451,7 +450,7 @@ def _explain(lists: NBest, column: ColumnSummary, numbers: Float64 | None) -> st
         return f"{_JUDGEMENT}it is missing for {column.missing:,} of {of}: {use}"
     if column.type == TRUTH:
         return f"{_JUDGEMENT}it is true or false"
-    if _JUDGED.issuperset(np.unique(known).tolist()):
+    if _JUDGED.issuperset(np.unique(present).tolist()):
         return f"{_JUDGEMENT}it has no numbers but 0, 0.5 and 1: name it if it is a feature"
     return ""
 
@@ -501,11 +500,11 @@ def _count_judged(lists: NBest, gain: Metric) -> tuple[tuple[int, int, int], str
         return (0, 0, 0), f"no list has two candidates with a value of {gain.key}: judge more"
     tied = oracles(judged, gain, ties="shared").tied
     equal, several = (tied == judged.sizes) & (tied > 1), tied > 1
-    known = len(judged), int(np.count_nonzero(several)), int(np.count_nonzero(equal))
+    counts = len(judged), int(np.count_nonzero(several)), int(np.count_nonzero(equal))
     if (tied < judged.sizes).any():
-        return known, ""
+        return counts, ""
     why = f"all candidates of each list are equally good by {gain.key}"
-    return known, f"{why}: nothing can be learned"
+    return counts, f"{why}: nothing can be learned"
 
 
 def _explain_refusal(lists: NBest) -> str:
@@ -524,8 +523,8 @@ def _list_facts(lists: NBest, with_reference: Sequence[int]) -> Iterator[str]:
     yield f"sources for {0 if lists.sources is None else len(lists)} of {count}"
     references = lists.references or ()
     among = sum(not set(references[s]).isdisjoint(texts[s]) for s in with_reference)
-    found = f", which is a candidate in {among}" if with_reference else ""
-    yield f"a reference for {len(with_reference)} of {count}{found}"
+    among_candidates = f", which is a candidate in {among}" if with_reference else ""
+    yield f"a reference for {len(with_reference)} of {count}{among_candidates}"
     if lists.sentence_extras:
         yield f"columns of whole lists: {', '.join(lists.sentence_extras)}"
     if missing := int(np.ptp(ids)) + 1 - len(ids):
