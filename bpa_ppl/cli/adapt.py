@@ -85,7 +85,7 @@ def adapt(
     write_posterior(posterior, output)
     if report and comparison is not None:
         shared.echo_status(comparison, quiet)
-    passed = f"{str(report).splitlines()[0]} (bpa check {output} prints the diagnostics)"
+    passed = f"{report.title} (bpa check {output} prints the diagnostics)"
     shared.echo_status(passed if report else report, quiet)
     if repeated is not None:
         shared.echo_status(describe_difference(posterior, repeated.draws, str(like)), quiet)

@@ -22,11 +22,11 @@ from numpyro.infer.util import log_density
 from numpyro.primitives import Messenger
 
 from bpa_ppl.densities.own_models import model_error
-from bpa_ppl.densities.target import RUN_ONCE, Sites, Target, constrain
+from bpa_ppl.densities.target import RUN_ONCE, SEARCH_SEED, Sites, Target, constrain
 
 #: Cells are constants if the density does not depend on them at so many random places, whose
 #: unconstrained values differ by at most so much from those of the start.
-_PLACES, _RADIUS, _SEED = 3, 2.0, 9
+_PLACES, _RADIUS = 3, 2.0
 
 
 class Cells(NamedTuple):
@@ -91,7 +91,7 @@ def find_flat_cells(target: Target) -> tuple[dict[str, Cells], set[str]]:
 
 def _find_used(target: Target, site: str, masked: np.ndarray) -> np.ndarray:
     """Return which masked cells of a site the density depends on at random places."""
-    rng = np.random.default_rng(_SEED)
+    rng = np.random.default_rng([SEARCH_SEED, 9])
     used = np.zeros_like(masked)
 
     # One compiled program: the values that it returns are compared to the last bit.

@@ -24,6 +24,7 @@ from bpa_ppl.densities.newton import HALVINGS, MAX_ITERATIONS, Derivatives, Mode
 from bpa_ppl.densities.own_models import model_error
 from bpa_ppl.densities.target import (
     RUN_ONCE,
+    SEARCH_SEED,
     Sites,
     Target,
     constrain,
@@ -47,8 +48,6 @@ _DIFFERENCE = 1e-4
 _MOST_SEARCHED = 1000
 #: Other modes of a program of at most so many values are searched from so many places.
 _MAX_VALUES, _SEARCHES = 50, 8
-#: Of these places: the modes of a posterior do not depend on the seed of its draws.
-_SEED = 0
 #: Different modes are so many posterior standard deviations apart; less probable ones by this
 #: factor, in nats, are left out.
 _APART, _NEGLIGIBLE = 3.0, 7.0
@@ -302,11 +301,11 @@ def _find_others(target: Target, first: Mode) -> list[Mode]:
     """Return the modes that searches from other places find, and the first one."""
     info, starts, of_prior = inspect_model(target), list[Sites](), _SEARCHES // 2
     if not info.improper:
-        from_prior = target.draw_prior(_SEED)
+        from_prior = target.draw_prior(SEARCH_SEED)
         drawn = {name: from_prior[name][:of_prior] for name in info.latent}
         drawn = jax.device_get(unconstrain_each(target, drawn))
         starts = [{name: values[k] for name, values in drawn.items()} for k in range(of_prior)]
-    places = draw_places(target, _SEARCHES - len(starts), _SEED)
+    places = draw_places(target, _SEARCHES - len(starts), SEARCH_SEED)
     starts += [unflatten(place, target.start) for place in places]
     searched = [find_mode(replace(target, start=z)) for z in starts if is_usable_start(target, z)]
     converged = [mode for mode in (first, *searched) if mode.converged]

@@ -36,6 +36,7 @@ from bpa_ppl.densities.own_models import (
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
     RUN_ONCE,
+    SEARCH_SEED,
     Sites,
     Target,
     compute_potential,
@@ -48,8 +49,6 @@ from bpa_ppl.errors import UsageError, wrong_type
 #: If the density is not finite at the medians of the prior, so many random starts are tried, as
 #: Stan and NumPyro start chains. It is not infinite at so many places near to the start either.
 _TRIES = 20
-#: Of these places: the density and its start do not depend on the seed of its draws.
-_SEED = 0
 #: In the text of a computation, the address of a function, which differs between runs.
 _ADDRESS = re.compile("0x[0-9a-f]+")
 
@@ -276,7 +275,7 @@ def require_simulated(target: Target) -> None:
 def _find_constant(target: Target) -> set[str]:
     """Return the sites with distributions of one's own whose draws are all the same."""
     others = inspect_model(target).others
-    draws = target.draw_prior(_SEED) if others else {}
+    draws = target.draw_prior(SEARCH_SEED) if others else {}
     return {name for name in others if (draws[name] == draws[name][:1]).all()}
 
 
@@ -292,7 +291,7 @@ def _find_start(target: Target) -> Sites:
             )
         if is_usable_start(target, medians):
             return medians
-        rng = np.random.default_rng([_SEED, 7])
+        rng = np.random.default_rng([SEARCH_SEED, 7])
         for _ in range(_TRIES):
             z = {
                 name: jnp.asarray(rng.uniform(-RADIUS, RADIUS, np.shape(value)))
@@ -314,7 +313,7 @@ def _require_density(target: Target) -> None:
     Raises:
         UsageError: if it is not one.
     """
-    rng = np.random.default_rng([_SEED, 8])
+    rng = np.random.default_rng([SEARCH_SEED, 8])
     for _ in range(_TRIES):
         z = {
             site: np.asarray(value) + rng.uniform(-RADIUS, RADIUS, np.shape(value))

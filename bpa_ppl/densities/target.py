@@ -83,6 +83,8 @@ MOST_KEPT, _BLOCK = 100_000_000, 16_000_000
 _THREADS = 2
 #: For code that runs once and briefly: optimisation would take longer than it saves.
 RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+#: Of the searches for starts, modes and constant cells, which do not depend on the seed of draws.
+SEARCH_SEED = 0
 #: Always as many, so that the program of the prior is compiled once.
 _PRIOR_DRAWS = 1000
 #: If fewer of the first draws of the prior have weight, fewer than a hundred of all will have some.
@@ -246,7 +248,9 @@ class Target:
 
     def restore_sites(self, z: Sites) -> Sites:
         """Return values of z as those of the target whose coordinates were changed to these."""
-        return z if self.coordinates is None else self.coordinates.restore_sites(z)
+        if self.coordinates is None:
+            return z
+        return self.coordinates.original.restore_sites(self.coordinates.restore_sites(z))
 
     def draw_prior(self, seed: int) -> Sites:
         """Return 1,000 draws of the prior: of the latent sites, and of what is computed from them.

@@ -92,14 +92,18 @@ class Report(Outcome):
             "left_out": list(self.left_out),
         }
 
-    def _summarise(self) -> tuple[str, Table, list[str]]:
+    @property
+    def title(self) -> str:
+        """The sampler, the number of draws, and the verdict."""
         chains, draws = self.shape
         verdict = "converged" if self.passed else "NOT converged"
-        rows = [finding.cells for finding in self.rows]
-        table = Table(_HEADER, rows, passed=[finding.passed for finding in self.rows])
         discarded = "" if self.burn_in is None else f" after a burn-in of {self.burn_in}"
         size = f"{format_count(chains, 'chain')} × {draws} draws"
-        title = f"{self.sampler}, {size}{discarded}: {verdict}"
+        return f"{self.sampler}, {size}{discarded}: {verdict}"
+
+    def _summarise(self) -> tuple[str, Table, list[str]]:
+        rows = [finding.cells for finding in self.rows]
+        table = Table(_HEADER, rows, passed=[finding.passed for finding in self.rows])
         problems: dict[str, list[str]] = {}  # by their remedy
         for finding in self.failures:
             problem, _, remedy = finding.advice.rpartition(": ")
@@ -107,14 +111,14 @@ class Report(Outcome):
         advice = [f"{'; '.join(filter(None, of))}: {remedy}" for remedy, of in problems.items()]
         notes = [f.advice for f in self.rows if f.limit == REPORTED and f.advice]
         lines = [line.removeprefix(": ") for line in advice]
-        if chains == 1 and any(finding.name == RHat.title for finding in self.rows):
+        if self.shape[0] == 1 and any(finding.name == RHat.title for finding in self.rows):
             notes.append(
                 "one chain: R-hat compares its halves, and cannot show whether chains from other "
                 "starts agree: run at least two"
             )
         causes = [] if self.passed else [s for s in self.left_out if f"{INFINITE}: " in s]
         rest = [sentence for sentence in self.left_out if sentence not in causes]
-        return title, table, [*causes, *lines, *notes, *rest]
+        return self.title, table, [*causes, *lines, *notes, *rest]
 
 
 def check(
