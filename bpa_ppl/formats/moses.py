@@ -33,7 +33,13 @@ from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import InputFile, decode
-from bpa_ppl.formats.values import format_numbers, looks_numeric, read_csv_columns, to_numpy
+from bpa_ppl.formats.values import (
+    format_numbers,
+    from_arrow,
+    looks_numeric,
+    read_csv_columns,
+    to_numpy,
+)
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
 from bpa_ppl.lists.labels import count_by_label, expand, find_repeated
 from bpa_ppl.lists.nbest import NBest
@@ -63,9 +69,9 @@ _ABSENT = ": print a feature that is absent with the value 0, or write JSON line
 _LONGEST_ID = 18  # digits that fit 64 bits
 # Up to this number of bytes in a first block, loading Arrow takes longer than it saves.
 _ARROW_FROM = 1 << 20
+_CELL = b"\x1f"  # in place of separators: the unit separator of ASCII
 _NEWLINE, _SPACE, _BAR = b"\n |"
 _BOM = b"\xef\xbb\xbf"
-_LARGEST = 2**31 - 1  # bytes that Arrow addresses in an array of texts
 
 
 class Moses(NBestFormat, frozen=True):
@@ -543,111 +549,78 @@ def parse_block(block: bytes, first: int, parser: LineParser) -> Block:
     >>> parse_block(lines, 1, LineParser(Schema("dev"), lines)).candidates["text"]
     ['a cat']
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    if len(block) > _LARGEST:
-        raise ValueError("too many bytes")
-    if b"\r" in block:
-        block = block.replace(b"\r\n", b"\n")
+    if _CELL in block:
+        raise ValueError("a separator of cells in a line")
+    codes = np.frombuffer(block.replace(b"\r\n", b"\n") if b"\r" in block else block, np.uint8)
+    bars = np.flatnonzero(codes == _BAR)
+    begins = bars[:-2][bars[2:] - bars[:-2] == 2]
+    rest = codes[begins + 3]
+    begins = begins[(codes[begins - 1] == _SPACE) & ((rest == _SPACE) | (rest == _NEWLINE))]
+    data = codes.copy()
+    data[begins], data[begins + 1], data[begins + 2] = _SPACE, ord(_CELL), _SPACE
     layout = parser.layout
     scores = 2 + len(layout.between)
     after = scores + 1 + layout.has_total
-    starts, ends = _field_bounds(block, after + len(layout.after), parser)
-
-    def cells(field: int) -> Any:
-        return _texts(block, starts[field], ends[field])
-
-    ids, texts = cells(0).dictionary_encode(), cells(1).dictionary_encode()
+    types = dict.fromkeys(map(str, range(after + len(layout.after))), pa.string())
+    types |= {str(scores + 1): pa.float64()} if layout.has_total else {}
+    cells = read_csv_columns(data.tobytes(), types, _CELL.decode())
+    ids, texts = cells[0].dictionary_encode(), from_arrow(pc.utf8_trim(cells[1], " "))
     numbers = np.array(
         [parser.parse_id(text.encode(), first) for text in ids.dictionary.to_pylist()]
     )
-    codes = np.frombuffer(block, np.uint8).copy()
-    codes[ends[after - 1]] = _NEWLINE  # scores and total of a line are a line of their own
-    lines = _texts(codes, starts[scores], ends[after - 1] + 1).buffers()[2]
-    columns: list[Any] = _values(lines, len(ends[0]), parser)
+    columns: list[Any] = _values(cells[scores:after], parser)
     # The first field after the scores is not a total where the first line has none.
     rest = rb"[^\s=]*(?:\s.*)?|[\d=|].*" if layout.has_total else rb"[^=.\d]*"
     usual = {**_HARD, _LEFT_OUT: rest}
     before = {**parser.patterns, _LEFT_OUT: f"{_WORD_SCORES}=.*".encode()}
     for place, name in chain(enumerate(layout.between, 2), enumerate(layout.after, after)):
         pattern = (before if place < scores else usual)[name].decode()
-        column = pc.utf8_trim(cells(place), " ")
+        column = pc.utf8_trim(cells[place], " ")
         if not pc.all(pc.match_substring_regex(column, f"^(?:{pattern})$")).as_py():
             raise ValueError("another field")
         if name:
             columns.append(column.to_pylist())
-    strings = [text.strip(" ") for text in texts.dictionary.to_pylist()]
-    of_lines = [strings[place] for place in to_numpy(texts.indices).tolist()]
-    return layout.block(first, numbers[to_numpy(ids.indices)], of_lines, columns)
+    return layout.block(first, numbers[to_numpy(ids.indices)], texts, columns)
 
 
-def _field_bounds(block: bytes, width: int, parser: LineParser) -> tuple[Int64, Int64]:
-    """Return (fields, lines) where the fields begin, and where they end.
-
-    Args:
-        block: the lines.
-        width: the number of fields; a text may have more separators inside.
-        parser: knows whether the last part of such a text is a field of another kind.
-    """
-    codes = np.frombuffer(block, np.uint8)
-    newlines = np.flatnonzero(codes == _NEWLINE)
-    bars = np.flatnonzero(codes == _BAR)
-    first = bars[:-2][bars[2:] - bars[:-2] == 2]
-    before, after = codes[first - 1], codes[first + 3]
-    first = first[(before == _SPACE) & ((after == _SPACE) | (after == _NEWLINE))]
-    stops = np.searchsorted(first, newlines)  # the separators of a line end before this one
-    counts = np.diff(stops, prepend=0)
-    if np.any(counts < width - 1):
-        raise ValueError("too few fields")
-    places = stops + np.arange(1 - width, 0)[:, None]
-    for place in places[1][counts >= width]:
-        if parser.is_aside(block[first[place - 1] + 3 : first[place] - 1]):
-            raise ValueError("an aside at the end of a text")
-    places[0] = stops - counts
-    begin = np.append(0, newlines[:-1] + 1)
-    ends = np.vstack([first[places] - 1, newlines])
-    return np.vstack([begin, np.minimum(first[places] + 4, ends[1:])]), ends
-
-
-def _texts(block: Any, starts: Int64, ends: Int64) -> Any:
-    """Return an Arrow array with parts of a block."""
-    import pyarrow as pa
-
-    bounds = np.append(np.column_stack([starts, ends]), len(block)).astype(np.int32)
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(block)]
-    every = pa.Array.from_buffers(pa.string(), len(bounds) - 1, buffers)
-    places = pa.py_buffer(np.arange(0, len(every), 2))
-    return every.take(pa.Array.from_buffers(pa.int64(), len(starts), [None, places]))
-
-
-def _values(lines: Any, height: int, parser: LineParser) -> list[Float64]:
+def _values(cells: Sequence[Any], parser: LineParser) -> list[Float64]:
     """Return the columns of values, the total last, if all lines have the same labels."""
     import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
 
     tokens: list[bytes] = []
     for label, count in parser.layout.labels.items():
         tokens += [f"{label}=".encode(), *[_VALUE] * count]
-    tokens += [b"|||", _VALUE] if parser.layout.has_total else []
     kinds = [pa.binary(len(token)) if token else pa.float64() for token in tokens]
     types = {str(place): kind for place, kind in enumerate(kinds)}
+    file, cell = pa.BufferOutputStream(), _CELL.decode()
+    as_lines = csv.WriteOptions(include_header=False, delimiter=cell, quoting_style="none")
+    csv.write_csv(pa.Table.from_arrays([pc.utf8_trim(cells[0], " ")], [""]), file, as_lines)
+    lines = file.getvalue()
     if bytes(memoryview(lines)[: len(_BOM)]) == _BOM:
         raise ValueError("a byte-order mark, which Arrow would remove")
     try:
-        cells = read_csv_columns(lines, types)
+        values = read_csv_columns(lines, types)
     except ValueError:  # values glued to labels, or several spaces
-        split = (line.split(b" ") for line in lines.to_pybytes().replace(b"=", b"= ").split(b"\n"))
-        cells = read_csv_columns(b"\n".join(b" ".join(filter(None, line)) for line in split), types)
+        split = lines.to_pybytes().replace(b"=", b"= ").split(b"\n")
+        joined = (b" ".join(filter(None, line.split(b" "))) for line in split)
+        values = read_csv_columns(b"\n".join(joined), types)
+    tokens += [_VALUE] * (len(cells) - 1)
     columns = []
-    for token, column in zip(tokens, cells, strict=True):
-        if token and not column.buffers()[1].equals(pa.py_buffer(token * height)):
+    for token, column in zip(tokens, [*values, *cells[1:]], strict=True):
+        if token and column.unique().to_pylist() != [token]:
             raise ValueError("other labels, or a line break in a line")
         if not token:
-            values = to_numpy(column).copy()  # Arrow keeps the memory of a block
-            if not are_finite(values):
+            numbers = to_numpy(column).copy()  # Arrow keeps the memory of a block
+            if not are_finite(numbers):
                 if parser.schema.bad != "drop":
                     raise ValueError("not finite, or too large")
-                values[~(np.abs(values) <= LARGEST)] = np.inf
-            columns.append(values)
+                numbers[~(np.abs(numbers) <= LARGEST)] = np.inf
+            columns.append(numbers)
     return columns
 
 

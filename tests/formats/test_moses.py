@@ -263,9 +263,10 @@ def test_usual_lines_are_read_by_arrow(name: str, line: str) -> None:
 
 def test_odd_lines_that_arrow_reads() -> None:
     good = b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-2=3 5=4-6"
-    odd = [(b" a ", b" a ||| b "), (b" a ", b" ||| a ||| "), (b" a ", b"  "), (b" a ", b" a\rb ")]
-    lines = [good, *(good.replace(*pair) for pair in odd), good.replace(b"= 1", b"=  7 ") + b"\r"]
-    assert left_by_arrow(lines) == []
+    empty, spaces = good.replace(b" a ", b"  "), good.replace(b"= 1", b"=  7 ")
+    assert left_by_arrow([good, empty, spaces + b"\r", empty.replace(b" 0-2=3 5=4-6", b"")]) == []
+    for text in (b" a ||| b ", b" ||| a ||| ", b" a\rb ", b" a\x1f||| b "):
+        assert left_by_arrow([good, good.replace(b" a ", text), good]) == [1, 2, 3]
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
