@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import Failures, Lists, Turn, find_last_text
+from bpa_ppl.extras.convert.records import Failures, Lists, Turn, find_last_text, keep_others
 from bpa_ppl.formats.located import LocatedRecord, iter_records
 from bpa_ppl.formats.values import abbreviate, parse_finite
 
@@ -58,7 +58,7 @@ def lmeval(records: Iterable[Any]) -> Lists:
         else:
             choices = _read_choices(record, arguments, str(target), responses, what)
             of_list |= {"candidates": choices}
-        lists[document] = of_list
+        lists[document] = of_list | keep_others(record, *_SAMPLE)
     return list(lists.values())
 
 
@@ -98,10 +98,7 @@ _INSPECT_SAMPLE: dict[str, Any] = {
     "output.completion": str,
     "scores?": dict[str, dict[str, Any]],
 }
-#: Fields of a sample that are read, and its transcripts.
-_OF_SAMPLE = {name.rstrip("?").partition(".")[0] for name in _INSPECT_SAMPLE} | {
-    *("messages", "events", "attachments", "store"),
-}
+_TRANSCRIPTS = ("messages", "events", "attachments", "store")
 #: Grades of inspect_ai: correct, partially correct, incorrect and no answer.
 _GRADES = {"C": 1, "P": 0.5, "I": 0, "N": 0}
 
@@ -148,8 +145,10 @@ def inspect(records: Iterable[Any]) -> Lists:
                         record.refuse(what, problem)
                     value = _GRADES.get(value, value) if isinstance(value, str) else value
                     fields[f"{name}.{part}" if several else name] = value
+                others = keep_others(record._replace(value=score), "value")
+                fields |= {f"{name}.{n}": v for n, v in others.items()}
             texts = {"text": answer, "system": model}
-            others = {n: v for n, v in sample.items() if n not in _OF_SAMPLE and n not in fields}
+            others = keep_others(record._replace(value=sample), *_INSPECT_SAMPLE, *_TRANSCRIPTS)
             of_list["candidates"].append({**others, **texts, **fields})
     return list(lists.values())
 
@@ -200,6 +199,7 @@ def promptfoo(records: Iterable[Any], *, bad: str = "error") -> Lists:
                 continue
             text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
             fields = {"text": text, "system": provider, "prompt": prompt, "score": score}
-            of_list["candidates"].append({**fields, **(named or {})})
+            others = keep_others(record._replace(value=value), "prompt", *_FOO_RESULT)
+            of_list["candidates"].append({**others, **fields, **(named or {})})
     failures.report()
     return list(lists.values())

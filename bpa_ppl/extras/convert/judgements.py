@@ -67,8 +67,8 @@ def alpacaeval(records: Iterable[Any], *, bad: str = "error") -> Lists:
             "source": instruction,
             "candidates": [drop_missing({"text": text, "system": of}) for text, of in pairs],
         }
-        used = (name.removesuffix("?") for name in _ALPACA_EVAL)
-        lists.append({**of_list, **make_judgement(place), **keep_others(record, *used)})
+        others = keep_others(record, *_ALPACA_EVAL)
+        lists.append({**of_list, **make_judgement(place), **others})
     failures.report()
     return lists
 
@@ -121,7 +121,8 @@ def arenahard(records: Iterable[Any], *, baseline: str = "baseline", bad: str = 
                 preferences.append([place, 1 - place])
         models = [{"text": name, "system": name} for name in (baseline, model)]
         of_list = {"id": f"{question} {model}", "candidates": models}
-        lists.append({**of_list, "preferences": preferences, "ties": ties})
+        others = keep_others(record, "model", "question_id", "uid")
+        lists.append({**of_list, "preferences": preferences, "ties": ties, **others})
     failures.report()
     return lists
 
@@ -161,6 +162,7 @@ def mtbench(records: Iterable[Any], *, bad: str = "error") -> Lists:
                     "candidates": [{"text": of, "system": of} for of in models],
                     "preferences": [],
                     "ties": [],
+                    **keep_others(record, *_PAIR),
                 },
             )
             for winner in (first, *([second] if second else [])):
@@ -180,7 +182,8 @@ def mtbench(records: Iterable[Any], *, bad: str = "error") -> Lists:
                 continue
             name = f"{question} turn {turn}"
             of_list = lists.setdefault(name, {"id": name, "candidates": []})
-            of_list["candidates"].append({"text": model, "system": model, "score": score})
+            candidate = {"text": model, "system": model, "score": score}
+            of_list["candidates"].append(candidate | keep_others(record, *_SCORE))
     failures.report()
     return list(lists.values())
 
@@ -253,6 +256,7 @@ def labelstudio(records: Iterable[Any], *, first: str = "first", second: str = "
             "preferences": preferences,
         }
         others = keep_others(record._replace(value=data), "list", "source", first, second)
+        others |= keep_others(record, "data", "annotations")
         lists.append(drop_missing(of_list) | others)
     return lists
 
@@ -310,7 +314,8 @@ def argilla(
             "source": fields.get("source"),
             "candidates": [{"text": text} for text in texts],
         }
-        others = keep_others(record, *(name.removesuffix("?") for name in _ARGILLA_RECORD))
+        others = keep_others(record, *_ARGILLA_RECORD)
+        others |= keep_others(record._replace(value=responses), question)
         others |= keep_others(record._replace(value=fields), "source", first, second)
         lists.append({**drop_missing(of_list), **judgements, **others})
     return lists

@@ -71,8 +71,7 @@ def sharegpt(records: Iterable[Any]) -> Lists:
             "candidates": [{"text": better[-1].value}, {"text": worse[-1].value}],
             "preferences": [[0, 1]],
         }
-        used = (name.removesuffix("?") for name in _SHARE_GPT)
-        lists.append(drop_missing(of_list) | keep_others(record, *used))
+        lists.append(drop_missing(of_list) | keep_others(record, *_SHARE_GPT))
     return lists
 
 
@@ -111,14 +110,19 @@ def ultrafeedback(records: Iterable[Any]) -> Lists:
             model, text, annotations, *scores = one.read(what, _RATED)
             candidate = {"text": text, "system": model}
             for name, of in (annotations or {}).items():
-                several = [of] if isinstance(of, dict) else of
-                ratings = [one._replace(value=v).read(what, {"Rating": str})[0] for v in several]
-                if isinstance(of, dict):
-                    if ratings[0] not in ("N/A", *"12345"):
-                        record.refuse(what, f"the rating of {quote(name)} is {quote(ratings[0])}")
-                    candidate[name] = None if ratings[0] == "N/A" else int(ratings[0])
+                if isinstance(of, list):
+                    candidate[name] = of
+                    continue
+                of_aspect = one._replace(value=of)
+                (rating,) = of_aspect.read(what, {"Rating": str})
+                if rating not in ("N/A", *"12345"):
+                    record.refuse(what, f"the rating of {quote(name)} is {quote(rating)}")
+                candidate[name] = None if rating == "N/A" else int(rating)
+                others = keep_others(of_aspect, "Rating")
+                candidate |= {f"{name}.{field}": value for field, value in others.items()}
             named = zip(("overall_score", "fine-grained_score"), scores, strict=True)
-            candidates.append({**candidate, **drop_missing(dict(named))})
+            candidate |= drop_missing(dict(named))
+            candidates.append(keep_others(one, *_RATED) | candidate)
         of_list = {"id": len(lists), "source": instruction, "candidates": candidates}
         lists.append(of_list | keep_others(record, *kinds))
     return lists
@@ -207,9 +211,14 @@ def ranked(
             record = record._replace(value=fields | named)
         if record.has("answers"):
             prompt, identifier, answers = record.read(what, _RANKING)
-            rows = [record._replace(value=of).read(what, _RANKED) for of in answers]
-            candidates = [drop_missing({"text": text, "system": of}) for text, _, of in rows]
-            judgement = _judge([rank for _, rank, _ in rows])
+            candidates, ranks = [], []
+            for answer in answers:
+                row = record._replace(value=answer)
+                text, rank, system = row.read(what, _RANKED)
+                fields = drop_missing({"text": text, "system": system})
+                candidates.append(fields | keep_others(row, *_RANKED))
+                ranks.append(rank)
+            judgement = _judge(ranks)
         else:
             prompt, identifier, chosen, rejected = record.read(what, _BEST_OF)
             candidates = [{"text": text} for text in (*chosen, *rejected)]

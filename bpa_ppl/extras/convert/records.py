@@ -19,13 +19,14 @@ from bpa_ppl.formats.block import (
     REFERENCES,
     SOURCE,
     TEXT,
+    TOTAL,
 )
 from bpa_ppl.formats.located import LocatedRecord, iter_json
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_chunks, read_lines
 from bpa_ppl.lists.nbest import DROP
 
-#: Fields of lists that have a meaning.
-_LIST_FIELDS = {ID, SOURCE, REFERENCE, REFERENCES, TEXT, CANDIDATES, *JUDGEMENTS}
+#: Fields of lists and of candidates that have a meaning.
+_FIELDS = {ID, SOURCE, REFERENCE, REFERENCES, TEXT, TOTAL, CANDIDATES, "features", *JUDGEMENTS}
 #: What all kinds return: records of lists, as JSON lines have them.
 Lists = list[dict[str, Any]]
 
@@ -112,18 +113,22 @@ def drop_missing(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def keep_others(record: LocatedRecord, *used: str) -> dict[str, Any]:
-    """Return the fields of a record that a kind does not use, as columns of the list.
+    """Return the fields of a record that a kind does not use, as columns.
 
-    One with a name that a list has for something else is called `record.NAME`.
+    One with a name that a list or a candidate has for something else is called `record.NAME`.
 
-    >>> keep_others(LocatedRecord({"prompt": "a", "subset": "Math", "source": "web"}), "prompt")
+    Args:
+        record: an object.
+        used: the paths to the fields that are used: see `find`.
+
+    >>> keep_others(LocatedRecord({"id": 7, "subset": "Math", "source": "web"}), "id?")
     {'subset': 'Math', 'record.source': 'web'}
     """
-    others = {name: value for name, value in record.value.items() if name not in used}
+    names = {path.partition(".")[0].removesuffix("?") for path in used}
     return {
-        f"record.{n}" if n in _LIST_FIELDS else n: v
-        for n, v in others.items()
-        if v not in (None, {}, [])
+        f"record.{name}" if name in _FIELDS else name: value
+        for name, value in record.value.items()
+        if name not in names and value not in (None, {}, [])
     }
 
 

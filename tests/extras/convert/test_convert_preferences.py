@@ -79,7 +79,9 @@ RATED: Row = {
 
 
 def test_rows_of_ultrafeedback() -> None:
-    scores = {"honesty": None, "overall_score": 8.5, "fine-grained_score": 4.25}
+    scores = {"honesty": None, "overall_score": 8.5, "fine-grained_score": 4.25, "critique": "…"}
+    scores |= {f"{name}.Rationale": "…" for name in ("helpfulness", "honesty")}
+    scores |= {"helpfulness.Type": ["1"]}
     candidates = [
         {"text": "a cat", "system": "m", "helpfulness": 5, **scores},
         {"text": "cat", "system": "n", "helpfulness": 2, **scores},

@@ -27,9 +27,11 @@ SAMPLE: Row = {
 def test_generated_answers_with_a_line_for_each_filter() -> None:
     other = {**SAMPLE, "doc_id": 1, "resps": [["2"]], "target": 2}
     flexible = {**SAMPLE, "filter": "flexible-extract", "filtered_resps": ["41"]}
+    others = {name: SAMPLE[name] for name in ("doc", "filtered_resps", "filter", "exact_match")}
+    candidates = [[{"text": text} for text in of] for of in (("42", "41", "42"), ("2",))]
     assert lmeval([SAMPLE, other, flexible]) == [
-        {"id": 0, "references": ["42"], "candidates": [{"text": t} for t in ("42", "41", "42")]},
-        {"id": 1, "references": ["2"], "candidates": [{"text": "2"}]},
+        {"id": 0, "references": ["42"], "candidates": candidates[0], **others},
+        {"id": 1, "references": ["2"], "candidates": candidates[1], **others},
     ]
 
 
@@ -105,9 +107,10 @@ def test_logs_of_inspect() -> None:
         "references": ["42"],
     }
     assert lists[0]["candidates"] == [
-        {"text": "42", "system": "m", "match": 1},
-        {"text": "41", "system": "m", "match": 0},
-        {"text": "42.", "system": "n", "match": 0.5, "judge.clear": 3, "judge.short": 0.5},
+        {"text": "42", "system": "m", "match": 1, "match.answer": "42"},
+        {"text": "41", "system": "m", "match": 0, "match.answer": "41"},
+        {"text": "42.", "system": "n", "match": 0.5, "judge.clear": 3, "judge.short": 0.5}
+        | {"match.answer": "42.", "judge.answer": "42."},
     ]
 
 
@@ -159,8 +162,8 @@ def test_results_of_promptfoo(records: list[Row]) -> None:
             "id": 0,
             "source": '{"city": "é0"}',
             "candidates": [
-                {"text": "a", "system": "m", "prompt": 0, "score": 1},
-                {"text": "c", "system": "n", "prompt": 0, "score": 0},
+                {"success": True, "text": "a", "system": "m", "prompt": 0, "score": 1},
+                {"success": True, "text": "c", "system": "n", "prompt": 0, "score": 0},
             ],
         },
         {
@@ -172,6 +175,7 @@ def test_results_of_promptfoo(records: list[Row]) -> None:
                     "system": "m",
                     "prompt": 0,
                     "score": 0.5,
+                    "success": True,
                     "tone": 0.25,
                 }
             ],

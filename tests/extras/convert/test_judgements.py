@@ -123,8 +123,8 @@ def test_scores_of_mt_bench() -> None:
     with pytest.warns(BpaWarning, match="1 judgement"):
         lists = mtbench(rows, bad="drop")
     candidates = [
-        {"text": "x", "system": "x", "score": 9},
-        {"text": "y", "system": "y", "score": 7.5},
+        {"text": "x", "system": "x", "score": 9, "judgment": "[[9]]"},
+        {"text": "y", "system": "y", "score": 7.5, "judgment": "[[9]]"},
     ]
     assert lists == [{"id": "81 turn 1", "candidates": candidates}]
 
@@ -173,6 +173,7 @@ def test_tasks_of_label_studio() -> None:
                 {"candidates": [0, 1], "rater": "1"},
                 {"candidates": [1, 0], "rater": "bob@x"},
             ],
+            "record.id": 1,
         }
     ]
     (of_list,) = labelstudio(tasks[1:], first="left", second="right")
@@ -180,6 +181,7 @@ def test_tasks_of_label_studio() -> None:
         "id": 0,
         "candidates": [{"text": "c"}, {"text": "d"}],
         "preferences": [],
+        "record.id": 2,
     }
 
 
@@ -216,6 +218,7 @@ def test_records_of_argilla() -> None:
             {"candidates": [1, 0], "rater": "bob"},
         ],
         "ties": [{"candidates": [0, 1], "rater": "cem"}],
+        "other": [{"value": 3, "user_id": "ann"}],
     }
     assert argilla([record]) == [expected]
     other = {"fields": {"x": "a", "y": "b"}, "responses": {"which": [{"value": "y"}]}}

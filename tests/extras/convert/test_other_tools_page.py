@@ -40,6 +40,12 @@ def test_examples_are_converted_and_read(kind: str, shown: str) -> None:
     records = [record, shown.replace("ref=", "hyp=")] if kind == "icefall" else [record]
     function = partial(convert.answers, server=kind) if kind in SERVERS else getattr(convert, kind)
     converted = function(records)
+    if isinstance(record, dict) and kind not in SERVERS:
+        with_field = json.loads(shown.replace("{", '{"own": 7, ', 1))
+        if kind == "inspect":
+            with_field["samples"][0]["own"] = 7
+        (of_list,) = function([with_field])
+        assert {of.get("own") for of in (of_list, *of_list["candidates"])} >= {7}
     lists = from_records(converted)
     candidates = converted[0]["candidates"]
     assert lists.texts(0) == [one["text"] for one in candidates]
