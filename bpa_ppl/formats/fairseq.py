@@ -20,15 +20,14 @@ Ids are kept, in the order of fairseq's batches, and index references and source
 (`generate-test_3_8.txt`) are read one by one and joined with `concatenate`. The lines of a sentence
 are together, except for those of the log.
 
-The lines of a hypothesis follow its H- line. Where they do not, as in a file that was sorted, D-
-lines belong to the H- lines of equal score; a file with other lines in another order is refused.
+The lines of a hypothesis follow its H- line; a file in another order is refused.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from operator import lt
 from typing import Any
 
@@ -49,8 +48,6 @@ _FIRST = re.compile(
 )
 _USUAL = re.compile(r"-?\d{1,9}\.\d{4}(?: -?\d{1,9}\.\d{4})*", re.ASCII)  # scores of tokens
 _LONGEST_ID = 18  # digits that fit 64 bits
-_ROUNDED = 1.2e-4  # token scores have four decimals
-_SINGLE = 2e-5  # relative, of scores that were computed in float32
 
 #: The lines of a sentence by their letter: their numbers, and what follows the id and its tab.
 _Lines = dict[str, list[tuple[int, str]]]
@@ -165,7 +162,6 @@ def _record(
     if "P" in pairs:
         measured = [_measure(*of, schema) for of in zip(pairs["P"], numbers, strict=True)]
         columns |= zip(STATISTICS, zip(*measured, strict=True), strict=True)
-        _check_order(scores, [of[1] for of in measured], numbers, schema)
     if "A" in pairs:
         columns["alignment"] = [rest.strip(" ") for rest in pairs["A"]]
     named = ((name, lines[k]) for k, name in (("S", SOURCE), ("T", REFERENCE)) if k in lines)
@@ -179,42 +175,20 @@ def _pair_lines(identifier: int, letter: str, lines: _Lines, schema: Schema) -> 
     """Return what D-, P- or A- lines say, in the order of the hypotheses.
 
     Raises:
-        DataError: if neither the places of lines nor the scores of D- lines show it.
+        DataError: if one does not follow its hypothesis, or a D- line has another score.
     """
     scored, of_kind = lines["H"], lines[letter]
     rests = [rest for _, rest in of_kind]
+    if of_kind is scored:
+        return rests
     begins, places = ([number for number, _ in of] for of in (scored, of_kind))
     follow = all(map(lt, begins, places)) and all(map(lt, places, begins[1:]))
-    if of_kind is scored or (follow and letter != "D"):
-        return rests
-    keys, others = ([rest.partition("\t")[0] for _, rest in of] for of in (scored, of_kind))
-    if follow and keys == others:
-        return rests
-    keys, others = (list(map(_key, of)) for of in (keys, others))
-    reason = "it is not known which hypothesis each belongs to"
-    if letter != "D":
-        if len({" ".join(rest.split()) for rest in rests}) == 1:
-            return rests
-    elif sorted(keys) != sorted(others):
-        reason = "have other scores than these"
-    elif follow and keys == others:
-        return rests
-    elif lines.keys().isdisjoint("PA") or len(set(keys)) == len(set(rests)):
-        by_score = defaultdict(list)
-        for key, rest in zip(others, rests, strict=True):
-            by_score[key].append(rest)
-        return [by_score[key].pop(0) for key in keys]
-    problem = f"the {letter}- lines of sentence {identifier} are not behind its H- lines"
-    advice = f"give the output as fairseq printed it, or leave the {letter}- lines out"
-    raise schema.error(f"{problem}, and {reason}: {advice}", places[0], "mismatch")
-
-
-def _key(printed: str) -> str:
-    """Return a score in one form, or its text if it is not a number."""
-    try:
-        return str(float(printed))
-    except ValueError:
-        return printed.strip()
+    scores = [[rest.partition("\t")[0] for _, rest in of] for of in (scored, of_kind)]
+    if not follow or (letter == "D" and scores[0] != scores[1]):
+        problem = f"the {letter}- lines of sentence {identifier} do not follow its H- lines, or "
+        problem += "have other scores: give the output as fairseq printed it, or leave the "
+        raise schema.error(f"{problem}{letter}- lines out", places[0], "mismatch")
+    return rests
 
 
 def _measure(printed: str, number: int, schema: Schema) -> tuple[float, ...]:
@@ -230,22 +204,3 @@ def _measure(printed: str, number: int, schema: Schema) -> tuple[float, ...]:
     if abs(statistics[0]) <= LARGEST:
         return statistics
     return (schema.number(repr(statistics[0]), number, what),) * len(STATISTICS)
-
-
-def _check_order(
-    scores: Sequence[float], means: Sequence[float], numbers: Sequence[int], schema: Schema
-) -> None:
-    """Refuse P- lines in another order than the H- lines, as if each kind had been sorted.
-
-    Without `--lenpen` a score is the mean of the scores of the tokens.
-    """
-
-    def fit(scores: Sequence[float], means: Sequence[float]) -> list[bool]:
-        pairs = zip(scores, means, strict=True)
-        return [abs(score - mean) <= _ROUNDED + _SINGLE * abs(mean) for score, mean in pairs]
-
-    fits = fit(scores, means)
-    if not all(fits) and all(fit(sorted(scores), sorted(means))):
-        problem = "the P- line of this hypothesis is that of another one, as its score shows: give "
-        problem += "the output as fairseq printed it, or leave the P- lines out"
-        raise schema.error(problem, numbers[fits.index(False)], "mismatch")
