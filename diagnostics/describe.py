@@ -22,6 +22,7 @@ from bpa_ppl._runtime.arrays import Float64, are_finite, as_numbers, read_number
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.errors import DataError, escape_controls, locate, quote
+from bpa_ppl.features.recipe import OF_TEXTS
 from bpa_ppl.formats.roles import Patterns, to_patterns
 from bpa_ppl.gains.gains import AnyGain, default_gain, resolve
 from bpa_ppl.gains.judged import find_judged
@@ -45,8 +46,6 @@ _EXAMPLES = 3  # candidates
 _OF_TEXT, _OF_VALUE, _COLUMNS_SHOWN = 60, 30, 8
 #: In place of the features and of the gain that the user has to choose.
 FEATURES, GAIN = "COLUMNS", "COLUMN"
-#: Sources of features that need only texts.
-OF_TEXTS = ("consensus", "length")
 _HEADER = ("column", "type", "kind", "min", "median", "max", "within lists", "missing", "different")
 _UNJUDGED = "adapt needs references, preferences, or a column that says how good a candidate is"
 _STEPS = 3  # between candidates; fewer may be equal by chance

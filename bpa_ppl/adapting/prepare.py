@@ -169,7 +169,8 @@ def prepare(
     if len(judged.lists) and not judged.lists.spread[matched.match.free].any():
         raise DataError(
             "no feature differs between the candidates of any judged list, so that nothing can be "
-            "learned from their choice: add features that do (add, features, categorical)",
+            "learned from their choice: name or add features that do (--features, --add; in "
+            "Python features=, add=)",
             lists.origin,
             parameter="lists",
             code="no-data",

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.lists.nbest import NBest, centre
+from bpa_ppl.lists.nbest import NBest, centre, write_option
 from bpa_ppl.posterior.record import FeatureScale
 
 _FACTOR = 3.0  # of the spread within lists, from which a change is reported
@@ -168,7 +168,8 @@ def _find_changes(
         elif several and not len(varying) and (1 - share) ** count < _RARE:
             result["constant", name] = (
                 f"{name} is constant within each of {last}, but varied in {scale.varying} of "
-                f"{scale.lists} adaptation lists: check what computes it, or leave it out (without)"
+                f"{scale.lists} adaptation lists: check what computes it, or leave it out "
+                f"({write_option('without', [name])})"
             )
         elif len(varying) and scale.varying >= _MIN_LISTS:
             median, (low, *_, high) = float(np.median(varying)), scale.deviations

@@ -46,6 +46,7 @@ from bpa_ppl.lists.nbest import (
     describe_candidate,
     missing_values,
     promote_to_features,
+    write_option,
 )
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from bpa_ppl.features.source import AnySource
     from bpa_ppl.posterior.weight_draws import WeightDraws
 
+#: Sources of features that need only texts.
+OF_TEXTS = ("consensus", "length")
 #: A file, or several, for each source that has moved: by its label, or by its name.
 MovedFiles = Mapping[str, str | Path | Sequence[str | Path]]
 _STORED = "feature_source_{}"
@@ -389,14 +392,14 @@ def require_features(
     problem = f"no features are named: {describe_numbers(lists)}"
     if excluded and not numbers:
         problem = f"no features are left, because {list_names(excluded)} "
-        problem += f"{'is' if len(excluded) == 1 else 'are'} excluded: exclude fewer columns"
-        problem += " (exclude), or add features that need only texts (add: consensus, length)"
+        problem += f"{'is' if len(excluded) == 1 else 'are'} excluded: exclude fewer columns, or "
+        problem += f"add features that need only texts ({write_option('add', OF_TEXTS)})"
     elif numbers:
         names = numbers if len(numbers) <= _NAMED else [ALL]
         problem += ": name those that new lists have, too, "
         problem += f"as in --features {shlex.join(names)}, or features={names!r} in Python"
     else:
-        problem += ": add features that need only texts (add: consensus, length)"
+        problem += f": add features that need only texts ({write_option('add', OF_TEXTS)})"
     raise DataError(problem, lists.origin, parameter="features", code="missing-feature")
 
 
@@ -404,10 +407,12 @@ def describe_unused(names: Sequence[str]) -> str:
     """Return a note on features of lists that the posterior has no weight for.
 
     >>> describe_unused(["comet"])
-    'comet not used: the posterior has no weight for it: give one to use it (default weights)'
+    "comet not used: the posterior has no weight for it: give one to use it (--default comet=WEI..."
     """
     reason = f"the posterior has no weight for {'it' if len(names) == 1 else 'them'}"
-    return f"{list_names(names)} not used: {reason}: give one to use it (default weights)"
+    words = f"--default {shlex.quote(names[0])}=WEIGHT"
+    remedy = f"give one to use it ({words}; in Python defaults={{{names[0]!r}: WEIGHT}})"
+    return f"{list_names(names)} not used: {reason}: {remedy}"
 
 
 def _require_all(lists: NBest, numbers: Mapping[str, npt.NDArray[np.bool_]]) -> None:
@@ -432,7 +437,8 @@ def _require_all(lists: NBest, numbers: Mapping[str, npt.NDArray[np.bool_]]) -> 
     raise DataError(
         f"{problem}; the posterior has weights for {list_names(names)}: "
         f"{named * all(map(str.isdigit, names))}give lists with the features that the weights "
-        f"were adapted with, or leave out their weights in reranking (without: {names[0]})",
+        "were adapted with, or leave out their weights in reranking "
+        f"({write_option('without', names)})",
         lists.origin,
         parameter="without",
         code="missing-feature",

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from bpa_ppl._runtime.arrays import FINITE, LARGEST, NUL_IN_TEXT, is_missing, read_number
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.values import abbreviate
-from bpa_ppl.lists.nbest import DROP, advise_exclusion
+from bpa_ppl.lists.nbest import DROP, write_option
 
 #: How texts begin that may be lists or objects.
 _OBJECT = re.compile(r"\s*(\[\s*[\[{'\"]|\{\s*['\"])")
@@ -162,6 +162,6 @@ def refuse(
     for rule in RULES[kind]:
         row = next((row for row, value in enumerate(values) if rule.breaks(value)), None)
         if row is not None:
-            of_column = {"column": column, "without": advise_exclusion([column])}
+            of_column = {"column": column, "without": write_option("exclude", [column])}
             problem = rule.problem.format(value=abbreviate(values[row]), **of_column)
             raise error(row, problem, code=rule.code, parameter=rule.parameter)

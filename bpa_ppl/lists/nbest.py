@@ -644,18 +644,18 @@ def advise_values(names: Collection[str], *, by_name: bool) -> str:
     pairs = ", ".join(f"{name!r}: VALUE" for name in names)
     return (
         f"give a value in their place ({values}; in Python missing={{{pairs}}}), or leave {it} out "
-        f"({advise_exclusion(names)})"
+        f"({write_option('exclude', names)})"
     )
 
 
-def advise_exclusion(names: Iterable[str]) -> str:
-    """Return how columns are left out, on the command line and in Python.
+def write_option(option: str, values: Iterable[str]) -> str:
+    """Return how an option is given some values, on the command line and in Python.
 
-    >>> advise_exclusion(["my lm"])
+    >>> write_option("exclude", ["my lm"])
     "--exclude 'my lm'; in Python exclude=['my lm']"
     """
-    options = " ".join(f"--exclude {shlex.quote(name)}" for name in names)
-    return f"{options}; in Python exclude={list(names)}"
+    words = " ".join(f"--{option} {shlex.quote(value)}" for value in values)
+    return f"{words}; in Python {option}={list(values)}"
 
 
 def demote_to_extras(lists: NBest, columns: Iterable[str]) -> NBest:

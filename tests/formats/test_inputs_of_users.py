@@ -93,7 +93,9 @@ def test_features_are_named_as_the_error_says(case: Adapted) -> None:
 def test_a_table_of_one_column_of_numbers() -> None:
     """It is the gain, so that features can only be those of the texts."""
     path = FIELD / "51" / "table.csv"
-    refused("adapt", path, "--gain", "s", *MODE, mention="(add: consensus, length)")
+    refused(
+        "adapt", path, "--gain", "s", *MODE, mention="(--add consensus --add length; in Python add="
+    )
     done = run("adapt", path, "--gain", "s", "--add", "length", *MODE)
     assert (done.code, "no feature differs between" in done.err) == (2, True)
     assert read_column(read_nbest(path), "s").tolist()[:2] == [1, 0.5]
