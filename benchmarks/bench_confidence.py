@@ -112,6 +112,13 @@ def samples_of_pairs(name: str, size: int, draws: int) -> Iterator[tuple[NBest, 
             yield draw_lists(half, size, seed), half.test
 
 
+def predict_pairs(posterior: Any, test: NBest) -> tuple[Any, Any, Any]:
+    """Return the probabilities of test pairs, their gains, and the gain of each choice."""
+    p = bpa.rerank(test, posterior, unchecked=True).probabilities.reshape(-1, 2)
+    gains = read_column(test, "gain").reshape(-1, 2)
+    return p, gains, gains[np.arange(len(p)), p.argmax(axis=1)]
+
+
 def pairs(options: Any) -> None:
     """Print the calibration of the probability that a candidate is preferred."""
     columns = "share right", "mean probability", "difference", "calibration error", "log loss"
@@ -121,15 +128,11 @@ def pairs(options: Any) -> None:
             results = []
             for lists, test in samples_of_pairs(name, size, options.draws):
                 posterior = bpa.adapt(lists, None, gain="gain", likelihood=likelihood)
-                choices = bpa.rerank(test, posterior, unchecked=True)
-                p, chosen = (
-                    np.reshape(values, (-1, 2))
-                    for values in (choices.probabilities, read_column(test, "gain"))
-                )
-                right, best = chosen[np.arange(len(p)), p.argmax(axis=1)], p.max(axis=1)
+                p, gains, right = predict_pairs(posterior, test)
+                best = p.max(axis=1)
                 shares = right.mean(), best.mean(), abs(right.mean() - best.mean())
                 results.append(
-                    (*shares, calibration_error(right, best), log_loss(chosen[:, 0], p[:, 0]))
+                    (*shares, calibration_error(right, best), log_loss(gains[:, 0], p[:, 0]))
                 )
             table.row(row, *(f"{value:.3f}" for value in np.mean(results, axis=0)))
 

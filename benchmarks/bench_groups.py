@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import numpyro.distributions as dist
+from bench_confidence import predict_pairs
 from bench_judged import DATA, WMT23, reward_halves
 from measuring import Table, answered_pairs, few, run_tables
 from numpyro.primitives import Messenger
@@ -113,12 +114,8 @@ def translations(size: int, draws: int) -> Samples:
 
 def score(posterior: Any, test: NBest) -> tuple[float, float]:
     """Return accuracy and log loss."""
-    choices = bpa.rerank(test, posterior, unchecked=True)
-    p, chosen = (
-        np.reshape(values, (-1, 2)) for values in (choices.probabilities, read_column(test, "gain"))
-    )
-    right = chosen[np.arange(len(p)), p.argmax(axis=1)].mean()
-    return float(right), float(-np.log(np.maximum((p * chosen).sum(axis=1), 1e-9)).mean())
+    p, gains, right = predict_pairs(posterior, test)
+    return float(right.mean()), float(-np.log(np.maximum((p * gains).sum(axis=1), 1e-9)).mean())
 
 
 def of_group(lists: NBest, name: str) -> NBest:

@@ -195,21 +195,18 @@ def cell(size: int, means: list[Any]) -> str:
 def ridge(half: Half, lists: NBest, systems: bool = False) -> Int64:
     """Choose by a ridge regression of list-centred gains on standardised features."""
     source = Indicators(column="system").fitted(lists)
-    both = [bpa.add_features(part, source) if systems else part for part in (lists, half.test)]
-    table, gain = both[0].features.astype(np.float64), read_column(lists, "gain")
-    spread = both[0].spread
-    unit = np.where(spread > 0, spread, 1.0)
-    scores = np.concatenate([normal_scores(gain[lists.rows(s)]) for s in range(len(lists))])
-    centred = np.concatenate(
-        [table[lists.rows(s)] - table[lists.rows(s)].mean(axis=0) for s in range(len(lists))]
-    )
-    fitted = BayesianRidge(fit_intercept=False).fit(centred / unit, scores)
-    return half.test.best(both[1].features @ (fitted.coef_ / unit))
+    judged, test = (bpa.add_features(x, source) if systems else x for x in (lists, half.test))
+    unit = np.where(judged.spread > 0, judged.spread, 1.0)
+    return half.test.best(test.features @ (fit_ridge(lists, judged.features / unit) / unit))
 
 
-def normal_scores(values: Float64) -> Float64:
-    """Return the normal scores of values, with the mean rank of equal ones."""
-    return np.asarray(norm.ppf((rankdata(values) - 0.5) / len(values)))
+def fit_ridge(lists: NBest, table: Float64) -> Float64:
+    """Regress normal scores of the gains on list-centred features (candidates, K)."""
+    gain, parts = read_column(lists, "gain"), [lists.rows(s) for s in range(len(lists))]
+    centred = np.concatenate([table[rows] - table[rows].mean(axis=0) for rows in parts])
+    scores = [norm.ppf((rankdata(gain[rows]) - 0.5) / len(gain[rows])) for rows in parts]
+    fitted = BayesianRidge(fit_intercept=False).fit(centred, np.concatenate(scores))
+    return np.asarray(fitted.coef_)
 
 
 def collections(options: Any) -> None:

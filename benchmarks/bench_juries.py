@@ -69,8 +69,8 @@ from bench_judged import (
     best_feature,
     cell,
     draw_lists,
+    fit_ridge,
     hard_pairs,
-    normal_scores,
     read_halves,
     reward_halves,
 )
@@ -79,7 +79,7 @@ from scipy.stats import norm, rankdata
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
-from sklearn.linear_model import BayesianRidge, LogisticRegression
+from sklearn.linear_model import LogisticRegression
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64, Int64
@@ -126,12 +126,7 @@ def mean_of_scores(half: Half, _: NBest) -> Int64:
 
 def score_by_ridge(half: Half, lists: NBest) -> Float64:
     """Score by a ridge regression of normal scores of the gains on list-centred scores."""
-    table, gain = scaled(half, lists), read_column(lists, "gain")
-    parts = [lists.rows(s) for s in range(len(lists))]
-    centred = np.concatenate([table[rows] - table[rows].mean(axis=0) for rows in parts])
-    answers = np.concatenate([normal_scores(gain[rows]) for rows in parts])
-    fitted = BayesianRidge(fit_intercept=False).fit(centred, answers)
-    return np.asarray(scaled(half, half.test) @ fitted.coef_)
+    return np.asarray(scaled(half, half.test) @ fit_ridge(lists, scaled(half, lists)))
 
 
 def ridge(half: Half, lists: NBest) -> Int64:
