@@ -125,9 +125,6 @@ def test_one_list(reranker: Reranker) -> None:
     assert pickle.loads(pickle.dumps(reranker)).choose(["a", "b"], far).sure is True
     assert Reranker(reranker.draws).choose(["a", "b"], far).sure is None
     assert reranker.choose(["a"], {"good": [1.0], "fair": [1.0]}).sure is True
-    three = {"good": [0.0, 3.0, 1.0], "fair": [0.0, 1.0, 1.0]}
-    with raises(DataError, "not-supported", parameter="ask_below"):
-        reranker.choose(["a", "b", "c"], three)
 
 
 def test_the_service_says_what_is_sure(reranker: Reranker) -> None:

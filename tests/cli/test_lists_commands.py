@@ -61,15 +61,6 @@ def test_lists_are_described(folder: Path) -> None:
     assert any(fact.startswith("a reference for 24 of 24 lists") for fact in both["facts"])
 
 
-def test_several_columns_follow_one_option(folder: Path) -> None:
-    row = {"id": 0, "text": "a dog", "lm": 1, "qe": 2, "year": 2000}
-    Path("lists.jsonl").write_text(json.dumps(row), "utf-8")
-    for options in (["--features", "lm", "qe"], ["--features=lm", "--features", "qe"]):
-        plain = json.loads(succeed("lists", "lists.jsonl", *options, "--json").out)
-        named = [column["name"] for column in plain["columns"] if column["kind"] == "feature"]
-        assert named == ["lm", "qe"]
-
-
 def test_features_are_recorded_computed_again_and_reported(folder: Path) -> None:
     Path("domain.txt").write_text("read this leaflet .\ntake the tablet with water .\n" * 5)
     done = succeed(*ADAPT, "--add", "lm=domain.txt,order=2")

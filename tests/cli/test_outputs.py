@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import typing
@@ -25,63 +26,19 @@ from bpa_ppl.formats.streams import atomic_writer
 
 #: Parameters that name no output, and take any text. One that is not here fails the tests: give
 #: its type `Written` if it names an output, or add it.
-READ = {
-    *[
-        "FILES",
-        "NBEST",
-        "POSTERIOR",
-        "POSTERIORS",
-        "TEXT",
-        "STUDY",
-        "SOURCE",
-        "TARGET",
-        "ALIGNMENT",
-        "IN",
-        "OUT",
-        "RESULTS",
-        "--allowed-hosts",
-        "--bad",
-        "--data",
-        "--decoder",
-        "--derivations",
-        "--dev",
-        "--extract",
-        "--fixed",
-        "--form",
-        "--format",
-        "--gain",
-        "--gaps",
-        "--host",
-        "--kind",
-        "--in-corpus",
-        "--induction",
-        "--judgements",
-        "--like",
-        "--method",
-        "--mixture",
-        "--lists",
-        "--log-weights",
-        "--out-corpus",
-        "--posterior",
-        "--preset",
-        "--prior",
-        "--qrels",
-        "--reference-sampler",
-        "--references",
-        "--return",
-        "--sampler",
-        "--scheduler",
-        "--side",
-        "--sources",
-        "--template",
-        "--test",
-        "--test-references",
-        "--tuner",
-        "--var-names",
-        "--weights",
-        "--without",
-    ]
-}
+READ = set(
+    re.findall(
+        r"\S+",
+        """
+        FILES NBEST POSTERIOR POSTERIORS TEXT STUDY SOURCE TARGET ALIGNMENT IN OUT RESULTS
+        --allowed-hosts --bad --data --decoder --derivations --dev --extract --fixed --form --format
+        --gain --gaps --host --kind --in-corpus --induction --judgements --like --method --mixture
+        --lists --log-weights --out-corpus --posterior --preset --prior --qrels --reference-sampler
+        --references --return --sampler --scheduler --side --sources --template --test
+        --test-references --tuner --var-names --weights --without
+        """,
+    )
+)
 #: How parameters that are parsed name a file; None of those that name none.
 PARSED = {
     "--add": "lm=other.txt,{}",
@@ -348,6 +305,7 @@ def test_standard_streams_that_are_another_file_of_the_command(number: int) -> N
 def test_outputs_that_are_one_device_or_a_new_file_beside_the_lists(number: int) -> None:
     words = ("rerank", "nbest", "-p", "good.nc", "-q")
     assert run(*words, "-o", os.devnull, "--details", os.devnull).code == 0
+    assert run(*words, "-o", "sub/nbest", "--details", os.devnull).code == 0
     assert run(*words, "-o", "sub/up/new", "--details", "sub/new").code == 0
     os.symlink("sub/later", "leads-to-a-new-file")
     assert run(*words, "-o", "leads-to-a-new-file").code == 0
