@@ -298,24 +298,6 @@ def test_mistakes_are_named(registry: Registry, text: str, code: str, mention: s
         registry.resolve(text)
 
 
-def test_functions_take_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("in.txt").write_text("a b\nb a\n" * 20)
-    posterior = bpa.adapt(
-        LISTS,
-        None,
-        gain="CHRF:word_order=2",
-        likelihood="margin:gamma=3",
-        prior="isotropic:scale=0.2,mean=0",
-        sampler="map",
-        add="lm=in.txt,order=2",
-    )
-    draws = bpa.as_weight_draws(posterior)
-    assert draws.record.likelihood.settings["gamma"] == 3
-    result = bpa.rerank(LISTS, posterior, rule="mbr:gain=chrf", unchecked=True)
-    assert len(result.texts) == len(LISTS)
-
-
 @pytest.mark.parametrize("function", [bpa.Reranker, lambda *a, **b: bpa.rerank(LISTS, *a, **b)])
 def test_an_unknown_keyword_is_named(function: Callable[..., object]) -> None:
     draws = name_weights(np.ones((1, 4, 1)), ("x",))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,7 +14,6 @@ import pytest
 import sklearn
 from sklearn.base import BaseEstimator, clone
 from sklearn.impute import SimpleImputer
-from sklearn.inspection import permutation_importance
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -32,7 +30,6 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 from support.raising import raises
-from support.registries import SAMPLERS
 
 import bpa_ppl as bpa
 from bpa_ppl import BayesianRanker, DataError, Isotropic, UsageError
@@ -157,14 +154,6 @@ def test_score_is_the_share_of_the_headroom() -> None:
     assert ranker.score(rows, gains, qid=[0, 0, 0, 1, 1]) == pytest.approx((6 - 5.5) / (7 - 5.5))
 
 
-def test_rows_that_are_not_judged_are_left_out(fitted: BayesianRanker) -> None:
-    extended = np.concatenate([X, 9 * X[:8]])
-    gains = np.concatenate([Y, np.full(8, np.nan)])
-    more = clone(fitted).fit(extended, gains, qid=np.concatenate([QID, np.repeat([3, 99], 4)]))
-    assert more.n_lists_ == 31
-    assert np.allclose(more.posterior_["log_likelihood"]["oracle"].shape[-1], 30)
-
-
 @dataclass
 class Plan:
     """A lazy frame, as polars has it: no array before it is collected."""
@@ -207,16 +196,6 @@ def test_rows_that_are_not_judged_count_in_the_unit_of_the_prior_alone() -> None
     variances = [weights.draws.constants["prior_variance"] for weights in (with_others, alone)]
     weighted = [(0.3 / spread) ** 2 for spread in spreads]
     np.testing.assert_allclose(variances, weighted, rtol=1e-5)
-
-
-def test_permutation_importance_needs_a_scorer(fitted: BayesianRanker) -> None:
-    with pytest.raises(UsageError, match=r"scoring=(lambda .*)$") as error:
-        permutation_importance(fitted, X, Y)
-    scope = {"qid": QID}
-    scorer = eval(re.search(r"scoring=(lambda .*)$", error.value.message)[1], scope)
-    found = permutation_importance(fitted, X, Y, scoring=scorer, n_repeats=10, random_state=0)
-    assert found.importances_mean.argsort().tolist() == [2, 1, 0]
-    assert found.importances_mean[2] == pytest.approx(0, abs=0.05)
 
 
 def test_data_frames_pipelines_and_missing_values() -> None:
@@ -300,28 +279,6 @@ def test_cross_validation_with_routing(estimator: BaseEstimator) -> None:
     assert np.corrcoef(predicted, Y)[0, 1] > 0.9
     with pytest.raises(UsageError, match="cross_val_predict passes it to fit only: call"):
         cross_val_predict(estimator, X, Y, method="predict_proba", **by_list)
-
-
-def test_clones_and_pickles(fitted: BayesianRanker) -> None:
-    ranker = BayesianRanker(
-        sampler=SAMPLERS["laplace"](draws=500), weights={"x0": 1, "x1": 0, "x2": 0}
-    )
-    assert clone(ranker).get_params() == ranker.get_params()
-    assert repr(ranker).startswith("BayesianRanker(sampler=Laplace(draws=500")
-    copy = pickle.loads(pickle.dumps(fitted))
-    assert np.array_equal(copy.predict_proba(X, qid=QID), fitted.predict_proba(X, qid=QID))
-    assert np.array_equal(copy.predict(X), fitted.predict(X))
-    assert copy.posterior_.attrs["seed"] == 5
-
-
-def test_options_are_those_of_adapt() -> None:
-    prior, sampler = Isotropic(variance=2.0), SAMPLERS["laplace"](draws=300)
-    options = {"likelihood": "oracle", "prior": prior, "sampler": sampler}
-    ranker = BayesianRanker(weights="equal", random_state=0, **options)
-    record = bpa.as_weight_draws(ranker.fit(X, Y, qid=QID).posterior_).record
-    assert (record.start, record.likelihood.name) == ("equal", "oracle")
-    assert record.prior.settings["variance"] == 2.0
-    assert record.sampler.settings["draws"] == 300
 
 
 def test_a_random_state_determines_the_seed() -> None:
@@ -410,27 +367,6 @@ def test_errors_about_lists_name_them(labels: Any, reason: str, name: str) -> No
     with pytest.raises(DataError, match=expected) as error:
         BayesianRanker().fit(VARIED, [1, 0, 1, 0], **{name: labels})
     assert error.value.parameter == name
-
-
-def test_the_hint_about_sizes_works() -> None:
-    """Sizes of lists, as LightGBM's `group`, become labels as the message says."""
-    sizes = np.bincount(QID)[np.bincount(QID) > 0]
-    qid: Any = sizes
-    with pytest.raises(DataError) as error:
-        clone(RANKER).fit(X, Y, qid=qid)
-    (labels,) = re.findall(r"give qid=numpy\.(repeat\(.*\))$", error.value.message)
-    qid = eval(labels, {"repeat": np.repeat, "qid": qid})
-    ordered = np.argsort(QID, kind="stable")
-    ranker = clone(RANKER).fit(X[ordered], Y[ordered], qid=qid)
-    np.testing.assert_allclose(ranker.coef_, clone(RANKER).fit(X, Y, QID).coef_)
-
-
-def test_constant_columns_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
-    rows = np.column_stack([X, QID])  # constant within each list
-    with caplog.at_level("INFO", "bpa_ppl"):
-        ranker = clone(RANKER).fit(rows, Y, qid=QID)
-    assert "x3 is constant within each list, so its weight has no effect" in caplog.text
-    assert ranker.coef_[3] == pytest.approx(0)
 
 
 def test_lists_are_needed_to_score_and_to_predict_probabilities(fitted: BayesianRanker) -> None:

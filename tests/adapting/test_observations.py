@@ -20,7 +20,6 @@ from support.registries import GAINS, LIKELIHOODS
 from support.targets import integrated, moments_of
 
 from bpa_ppl import (
-    BayesianRanker,
     DataError,
     Isotropic,
     NBest,
@@ -317,15 +316,6 @@ def test_gains_of_two_candidates_of_longer_lists_are_preferences() -> None:
     by_preference = as_weight_draws(adapt(lists, None, sampler="map"))
     assert by_gain.record.prior.scale == pytest.approx(by_preference.record.prior.scale, rel=0.01)
     np.testing.assert_allclose(by_gain.mean, by_preference.mean, rtol=0.01)
-
-
-@pytest.mark.slow
-def test_the_estimator_learns_from_choices_of_two() -> None:
-    lists = judged_pairs(60, 0.8, 0)
-    ranker = BayesianRanker(sampler="map", random_state=0)
-    ranker.fit(lists.features, lists.extras["chosen"], qid=np.repeat(range(60), 2))
-    posterior = adapt(lists.without("chosen"), None, sampler="map")
-    np.testing.assert_allclose(ranker.coef_, as_weight_draws(posterior).mean, rtol=1e-5)
 
 
 def test_one_chosen_of_two_is_a_logistic_regression() -> None:

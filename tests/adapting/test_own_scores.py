@@ -15,7 +15,7 @@ from support.records import GainColumn
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_weight_draws, rerank
-from bpa_ppl.extending import StartingWeights, oracles
+from bpa_ppl.extending import oracles
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"logprob": 0.1}
@@ -110,12 +110,6 @@ def test_a_column_of_which_oracles_are_given_is_no_feature() -> None:
 def test_rejects_values_of_another_type(name: str, value: Any) -> None:
     with pytest.raises(UsageError):
         adapt(**{"lists": LISTS, "weights": CANONICAL, "gain": "comet", name: value})
-
-
-@pytest.mark.parametrize("options", [{"fixed": 7}, {"defaults": [1]}], ids=str)
-def test_rejects_starting_weights_of_another_type(options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
-        adapt(LISTS, StartingWeights(CANONICAL, **options))
 
 
 def test_totals_are_compared_only_with_weights_that_were_given(

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 from support import reference_model
-from support.raising import capture_notes, raises
+from support.raising import raises
 from support.records import (
     ObservedRecord,
     RecipeRecord,
@@ -44,8 +44,7 @@ from bpa_ppl.decoding.drift import feature_scales
 from bpa_ppl.decoding.reranker import with_defaults
 from bpa_ppl.decoding.rules import AlignedDraws, Decider, Mbr, Predictive
 from bpa_ppl.diagnostics.check import check as check_module
-from bpa_ppl.diagnostics.check.check import check_and_record, read_report
-from bpa_ppl.posterior import record as records
+from bpa_ppl.diagnostics.check.check import check_and_record
 
 #: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
 MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0,mean=0"}
@@ -170,15 +169,6 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
         Reranker(tmp_path / "failed.nc")
     with pytest.raises(pytest.fail.Exception):
         Reranker(copies["weights"])
-
-
-@pytest.mark.parametrize("findings", [None, "none", [{"name": "R-hat"}], [1]])
-def test_a_damaged_record_of_the_check_is_refused(draws: Draws, findings: Any) -> None:
-    recorded, report = check_and_record(draws.draws)
-    assert read_report(recorded) == report
-    attrs = records.to_attributes(recorded.record)
-    with raises(DataError, "damaged", parameter="attrs", match="check"):
-        records.from_attributes({"check": attrs["check"] | {"findings": findings}})
 
 
 def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:
@@ -411,13 +401,6 @@ def test_fewer_draws_than_twice_the_features_only_move(rng: np.random.Generator)
         assert np.allclose(moved, shift, rtol=1e-9) == (count < 10)
 
 
-@pytest.mark.parametrize("values", [[0.5, -2.0], [0.0, 0.0]])
-def test_draws_that_are_all_equal_stay_equal(values: list[float]) -> None:
-    every = AlignedDraws(np.full((2000, 2), values), np.zeros(2000), np.zeros(2000), 1.0)
-    few = every.thin(100).with_moments_of(every).weights
-    np.testing.assert_allclose(few, np.full((100, 2), values), rtol=1e-12)
-
-
 def test_all_draws_decide_between_strings_of_nearly_equal_probability() -> None:
     """By the sums of their derivations; no derivation is nearly as probable as the best."""
     features, strings = np.log([[0.2505], [0.2505], [0.499]]), np.array([0, 0, 1])
@@ -475,18 +458,6 @@ def test_a_feature_that_new_lists_lack_is_an_error_unless_named(
         assert rerank(some, posterior, without=label).choice.tolist() == result.choice.tolist()
     with raises(DataError, "missing-feature", parameter="without"):
         Reranker(posterior, without=["LM1"])
-
-
-def test_features_in_another_unit_are_reported(rng: np.random.Generator) -> None:
-    values = rng.uniform(-9, -1, (80, 1))
-    adapted = bpa.from_arrays(["a b", "b", "c", "d"] * 20, values, ["LM0"], 4)
-    adapted = adapted.with_references(["a b"] * 20)
-    posterior = bpa.adapt(adapted, {"LM0": 1.0}, **MODE)
-    with capture_notes() as notes:
-        rerank(replace(adapted, features=adapted.features * 2), posterior)
-        assert notes == []
-        rerank(replace(adapted, features=adapted.features * 100), posterior)
-    assert "LM0 varies 100 times as much" in notes[0].message
 
 
 def test_rewards_order_candidates_as_the_rule_mean(lists: NBest, draws: Draws) -> None:

@@ -86,20 +86,6 @@ def test_a_quadratic_takes_one_step_and_one_that_confirms_it() -> None:
     np.testing.assert_allclose(first.position, CENTRE)
 
 
-def test_the_step_within_the_tolerance_may_be_left_out() -> None:
-    start = CENTRE + 1e-5
-    ours, _ = maximise(quadratic, start, last_step=False)
-    assert (ours.converged, ours.iterations) == (True, 0)
-    np.testing.assert_array_equal(ours.position, start)
-    assert maximise(quadratic, start)[0].iterations == 1
-
-    # Half of its squared length is what it adds to the log density.
-    far = {"start": np.zeros(4), "tolerance": 1e9}
-    before, after = (maximise(quadratic, **far, last_step=step)[0] for step in (False, True))
-    assert (before.iterations, after.iterations) == (0, 1)
-    assert before.log_evidence + before.decrement / 2 == pytest.approx(after.log_evidence)
-
-
 @pytest.mark.parametrize("scale", [1.0, 30.0])
 @pytest.mark.parametrize("variance", [0.1, 100.0])
 def test_the_maximum_of_a_logistic_regression_is_that_of_scipy(

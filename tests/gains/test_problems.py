@@ -6,9 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.command_line import succeed
 from support.records import name_weights
-from support.small_demo import write_small_demo
 
 from bpa_ppl import BpaWarning, NBest, Reranker, describe, from_lists, log_density
 from bpa_ppl.decoding.improvement import evaluate_improvement
@@ -108,12 +106,3 @@ def test_whatever_scores_with_references_warns(
         evaluate_improvement(lists, draws)
     log_density(lists, likelihood="none")  # the references are not used
     assert any("of 20 lists" in warning for warning in describe(lists).warnings)
-
-
-def test_the_command_oracle_warns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_small_demo(tmp_path, 12, 10)
-    lines = Path("ref").read_text("utf-8").splitlines(keepends=True)
-    Path("wrong").write_text("".join([*lines[1:], lines[0]]), "utf-8")
-    assert succeed("oracle", "nbest", "-r", "ref", "-q").err == ""
-    assert "are nearer to their own" in succeed("oracle", "nbest", "-r", "wrong", "-q").err

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 from support.moment_checks import assert_moments
-from support.records import Figures
 from support.targets import plane
 
 from bpa_ppl import adapt, check, from_lists
-from bpa_ppl.extending import Sampled, Target
-from bpa_ppl.samplers import rwm
-from bpa_ppl.samplers.common_scale import Scaled
+from bpa_ppl.extending import Target
 from bpa_ppl.samplers.rwm import random_walk
 
 WALKS = 5_000
@@ -48,32 +44,6 @@ def test_a_proposal_without_a_density_is_rejected() -> None:
     found, start = moved(plane().density(), np.inf)
     assert not np.asarray(found["accept_prob"]).any()
     np.testing.assert_array_equal(found["z"]["weights"], start)
-
-
-@pytest.mark.parametrize(
-    ("values", "scaled", "thinning"),
-    [(2, False, 10), (14, False, 21), (14, True, 42), (40, False, 60)],
-)
-def test_the_steps_of_a_draw_grow_with_the_number_of_values(
-    values: int, scaled: bool, thinning: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """1.5 for each value, at least 10; with a common scale twice as many."""
-    found: Any = SimpleNamespace(figures=Figures(), position=None, covariance=None)
-    for name in ("require_mode", "find_moments", "disperse_starts"):
-        monkeypatch.setattr(rwm, name, lambda *arguments: found)
-    walks: list[rwm.RandomWalkMetropolis] = []
-
-    def record(walk: rwm.RandomWalkMetropolis, *arguments: Any) -> Sampled:
-        walks.append(walk)
-        return Sampled({"weights": np.zeros((1, 2, 3))})
-
-    monkeypatch.setattr(rwm, "run_chains", record)
-    target: Any = SimpleNamespace(dimension=values, coordinates=None)
-    target.coordinates = Scaled(original=target) if scaled else None
-    for chosen, expected in ((None, thinning), (3, 3)):
-        sampled = rwm.RandomWalkMetropolis(thinning=chosen).sample(target, 0, lambda *_: None)
-        assert sampled.statistics["n_steps"].tolist() == [[expected, expected]]
-        assert walks[-1].thinning == expected
 
 
 @pytest.mark.slow

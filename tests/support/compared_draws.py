@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xarray import Dataset, DataTree
+from xarray import Dataset
 
 from bpa_ppl import Draws
 from bpa_ppl.diagnostics.samplers import joint_test
@@ -77,7 +77,3 @@ def as_dataset(values: Arrays) -> Dataset:
     dims = {"mu": ("chain", "draw"), "theta": ("chain", "draw", "school")}
     data = {name: (dims[name], array) for name, array in values.items()}
     return Dataset(data, coords={"school": SCHOOLS})
-
-
-def as_datatree(values: Arrays) -> DataTree:
-    return DataTree.from_dict({"posterior": as_dataset(values)})

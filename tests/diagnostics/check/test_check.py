@@ -111,15 +111,6 @@ def test_chains_that_disagree_or_drift_are_found(name: str, chains: slice, shift
     assert "raise warmup" in finding.advice
 
 
-@pytest.mark.parametrize(
-    ("correlation", "chains", "draws"), [(0.0, 4, 60), (0.99, 4, 1000), (0.0, 1, 200)]
-)
-def test_too_few_effective_draws_are_found(correlation: float, chains: int, draws: int) -> None:
-    values = autoregressive(correlation, chains, draws, 3, seed=1)
-    finding = failed(external_posterior(values, NAMES))["bulk ESS"]
-    assert "draw more" in finding.advice
-
-
 @pytest.mark.parametrize("draws", [1, 2, 3, 5])
 def test_a_handful_of_draws_fails_without_a_fuss(draws: int) -> None:
     values, energy = autoregressive(0.0, 1, draws, 3, seed=1), np.ones((1, draws))
@@ -370,15 +361,6 @@ def test_heavy_tails_of_correlated_draws_are_found() -> None:
     assert not any(refused(3.0, seed) for seed in range(20))
 
 
-@pytest.mark.parametrize("length", [DRAWS // 5, DRAWS])
-def test_a_chain_that_is_stuck_is_found(length: int) -> None:
-    draws = good()
-    draws[1, 300 : 300 + length] = draws[1, 300]
-    findings = failed(name_weights(draws, NAMES))
-    assert findings["equal draws"].where == "chain 1"
-    assert "raise warmup" in findings["equal draws"].advice
-
-
 def test_a_random_walk_that_moves_may_repeat_draws() -> None:
     values = np.repeat(good(0.0), 8, axis=1)
     assert check(name_weights(values, NAMES))
@@ -388,15 +370,6 @@ def test_the_report_says_what_one_chain_cannot_show() -> None:
     sentence = "one chain: R-hat compares its halves"
     assert sentence in str(check(name_weights(good()[:1], NAMES)))
     assert sentence not in str(check(name_weights(good(), NAMES)))
-
-
-@pytest.mark.parametrize("value", [np.nan, -np.inf])
-def test_a_log_density_is_finite(value: float) -> None:
-    density = np.zeros((CHAINS, DRAWS))
-    assert check(name_weights(good(), NAMES, log_density=density))
-    density[3, 5] = value
-    finding = failed(name_weights(good(), NAMES, log_density=density))["log density"]
-    assert finding.value == 1
 
 
 def weighted(log_weight: np.ndarray, **figures: Any) -> Draws:
@@ -425,25 +398,6 @@ def test_a_recorded_k_hat_only_counts_if_it_is_the_larger_one() -> None:
     computed = failed(weighted(heavy))["Pareto k̂"].value
     for recorded, expected in ((0.1, computed), (9.0, 9.0), (np.nan, computed)):
         assert failed(weighted(heavy, pareto_k=recorded))["Pareto k̂"].value == expected
-
-
-def test_weights_that_are_zero_but_for_a_few_are_refused() -> None:
-    log_weight = np.random.default_rng(3).normal(0, 0.3, size=4000)
-    log_weight[1500:] = -np.inf
-    assert check(weighted(log_weight))
-    log_weight[150:] = -np.inf
-    assert failed(weighted(log_weight)).keys() == {"Pareto k̂"}
-
-
-@pytest.mark.parametrize(
-    ("decrement", "sound"), [(1e-9, True), (0.1, False), (-1.0, False), (None, False)]
-)
-def test_a_point_passes_if_its_search_converged(decrement: float | None, sound: bool) -> None:
-    record = Record(figures=Figures(newton_decrement=decrement))
-    point = name_weights(np.zeros((1, 1, 3)), NAMES, kind="point", record=record)
-    report = check(point)
-    assert [finding.name for finding in report.rows] == ["Newton decrement"]
-    assert bool(report) == sound
 
 
 def test_a_report_is_data_a_table_and_html() -> None:
@@ -545,12 +499,6 @@ def test_the_missing_effective_draws_are_advised(size: float, factor: float | No
         assert len(str(numbers[0]).rstrip("0")) <= 2
 
 
-def test_one_long_chain_passes() -> None:
-    values = autoregressive(0.5, 1, 4000, len(NAMES), seed=2)
-    report = check(name_weights(values, NAMES))
-    assert report, str(report)
-
-
 @pytest.mark.parametrize("shift", [5 * np.exp(-np.arange(DRAWS) / 100), np.arange(DRAWS) > 700])
 def test_parts_of_one_chain_that_disagree_are_found(shift: np.ndarray) -> None:
     values = autoregressive(0.2, 1, DRAWS, len(NAMES), seed=1)
@@ -580,14 +528,6 @@ def test_chains_that_repeat_their_draws_are_found() -> None:
     finding = failed(name_weights(values, NAMES))["copied chains"]
     assert finding.value == CHAINS
     assert "returns to its earlier draws" in finding.advice
-
-
-def test_chains_that_rest_at_one_start_are_no_copies() -> None:
-    values = good()
-    values[:, :3] = 7.0
-    assert "copied chains" not in failed(name_weights(values, NAMES))
-    stuck = np.ones((CHAINS, DRAWS, 3))
-    assert "copied chains" not in failed(name_weights(stuck, NAMES))
 
 
 def walkers(chains: int, time: float, effective: float, seed: int) -> np.ndarray:

@@ -50,15 +50,6 @@ def test_whatever_is_in_the_data_is_only_text() -> None:
     assert hostile.values("img", "alt") == [HOSTILE]
 
 
-def test_the_language_of_templates_is_only_text() -> None:
-    source = "{{ 6 * 7 }} {% for x in y %} {# note #}"
-    assert Outline(example(source)).texts.count(source) == Outline(example("x")).texts.count("x")
-
-
-def test_white_space_of_code_is_kept() -> None:
-    assert code(" one\n\n  two ") == "<pre><code> one\n\n  two </code></pre>"
-
-
 def test_nothing_is_fetched_and_nothing_runs() -> None:
     outline = Outline(example("plain"))
     assert "script" not in outline.tags
@@ -87,20 +78,6 @@ def test_columns_of_numbers_are_right_aligned() -> None:
     assert [name for kind, name in heads if kind] == ["a", "b", "d"]
     assert html.count('<td class="number"') == 6
     assert '<td class="number">0.1235</td>' in html
-
-
-def test_intervals_and_limits_are_not_broken() -> None:
-    cells = ("−4.69 to +0.93", "15840–98620", "≤ 1.01", "1.5% → 2%", "1e-3–2%")
-    html = Table(("name", *"abcde"), [("LM0", *cells)]).html()
-    assert [html.count(f'<td class="number">{cell}</td>') for cell in cells] == [1] * 5
-    others = ("rwm-isotropic", "2010–", "1 to many", "≤", "1 – 2 – 3")
-    assert "<td class" not in Table(("name", *"abcde"), [("LM0", *others)]).html()
-
-
-def test_long_signatures_may_be_broken_between_their_parts() -> None:
-    html = page("t", Headline("v"), [Section("s", ["TER nrefs:1|case:lc<"])], note="seed:0|jax:1")
-    assert "<p>TER nrefs:1|<wbr>case:lc&lt;</p>" in html
-    assert "<footer>seed:0|<wbr>jax:1</footer>" in html
 
 
 @pytest.mark.parametrize(

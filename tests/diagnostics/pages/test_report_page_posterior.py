@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from msgspec import structs
 from support import reference_model
 from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
 from support.raising import raises
-from support.records import Figures, Record, SamplerRecord, import_arviz, with_parts
+from support.records import import_arviz
 from xarray import DataArray
 
 import bpa_ppl
@@ -23,7 +22,6 @@ from bpa_ppl import (
     UsageError,
     adapt,
     as_draws,
-    as_weight_draws,
     check,
     from_lists,
 )
@@ -95,18 +93,6 @@ def test_sections_and_figures(page_of_chains: Outline) -> None:
     assert len(alternatives) == page_of_chains.tags.count("figure") == 4
     assert all(alternatives)
     assert "TM0" in " ".join(alternatives)
-
-
-def test_why_a_sampler_was_chosen_is_in_the_record_alone(lists: NBest) -> None:
-    draws = with_parts(
-        as_weight_draws(external()), record=Record(sampler=SamplerRecord(name="auto"))
-    )
-    figures = Figures(chosen="imh", chosen_because="Pareto k̂ 0.1 ≤ 0.5")
-    draws = with_parts(draws, record=structs.replace(draws.record, figures=figures))
-    outline = Outline(posterior_page(draws))
-    (verdict,) = (text for text in outline.texts if "onverged: " in text)
-    assert "auto: imh, 4 chains" in verdict
-    assert [text for text in outline.texts if "Pareto k̂ 0.1" in text] == ["Pareto k̂ 0.1 ≤ 0.5"]
 
 
 def test_the_weight_that_the_data_change_is_reported(lists: NBest, page_of_chains: Outline) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.colors import same_color
-from support.external_posterior import autoregressive, external_posterior
+from support.external_posterior import autoregressive
 from support.html_outline import Outline
 from support.raising import raises
 from support.records import FeatureScale, Record, name_array, name_weights
@@ -57,13 +57,6 @@ def test_the_figure_has_values_labels_and_what_is_left_out() -> None:
     for density in figure.axes[::3]:
         assert any(tick.get_text() for tick in density.get_xticklabels())
     assert plot_trace(draws, ["z"]).get_supxlabel() == ""
-
-
-def test_many_components_are_drawn() -> None:
-    values, names = np.random.default_rng(0).normal(size=(2, 20, 21)), [f"f{k}" for k in range(21)]
-    figure = draw_traces(name_array(values, names), names)
-    assert [axes.get_title("left") for axes in figure.axes[1::3]] == names
-    assert all(axes.lines for axes in figure.axes)
 
 
 @pytest.mark.parametrize(
@@ -123,12 +116,6 @@ def test_those_that_mix_worst_are_drawn() -> None:
     assert find_worst_mixing(draws, 9) == ["a", "b", "c"]
     with raises(UsageError, parameter="top"):
         find_worst_mixing(draws, 0)
-
-
-def test_figures_of_any_posterior_are_written(tmp_path: Path) -> None:
-    posterior = external_posterior(autoregressive(0.1, 4, 100, 2, seed=1), NAMES)
-    write_traces(posterior, tmp_path / "traces.pdf")
-    assert (tmp_path / "traces.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_a_page_has_the_figure_and_the_verdict(tmp_path: Path) -> None:

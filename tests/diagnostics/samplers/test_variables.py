@@ -17,8 +17,6 @@ from support.compared_draws import (
     SCHOOLS,
     Arrays,
     arrays,
-    as_dataset,
-    as_datatree,
     as_tree,
     importance_sample,
     tied,
@@ -28,30 +26,9 @@ from support.raising import raises
 from support.records import arviz_version, name_weights
 from xarray import Dataset
 
-from bpa_ppl import BpaWarning, DataError, UsageError, WeightDraws, compare
+from bpa_ppl import DataError, UsageError, WeightDraws, compare
 from bpa_ppl.diagnostics.samplers.comparison import AGREES, DIFFERS, INCONCLUSIVE, NOT_CONVERGED
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
-
-
-@pytest.mark.usefixtures("without_joint_test")
-def test_every_form_of_data_has_the_same_verdict() -> None:
-    wrong = arrays(0)
-    wrong["theta"] = wrong["theta"] + np.array([0.0, 0.3, 0.0])
-    forms = {"dict": dict, "data": as_tree, "set": as_dataset, "tree": as_datatree}
-    several: Arrays = {name: form(wrong) for name, form in forms.items()}
-    several["right"] = [as_tree(arrays(0, 700)), as_dataset(arrays(2, 700))]
-    found = compare(several, arrays(1))
-    results = [found[name] for name in forms]
-    labelled = compare(as_tree(wrong), as_tree(arrays(1)))["a"]
-    assert {result.verdict for result in (*results, labelled)} == {DIFFERS}
-    assert len({result.bound for result in (*results, labelled)}) == 1
-    assert found["right"].verdict == AGREES
-    assert compare(arrays(0), [arrays(1), arrays(2, 900)])["a"].verdict == AGREES  # other lengths
-    schools = list(SCHOOLS)
-    for result, labels in ((results[0], range(3)), (labelled, schools)):
-        assert f"of theta[{labels[1]}]: by +0.29" in result.reason
-        names = {row["variable"] for row in result.discrepancies}
-        assert names == {"mu", *(f"theta[{label}]" for label in labels)}
 
 
 @pytest.mark.usefixtures("without_joint_test")
@@ -304,20 +281,6 @@ def test_the_parameters_that_a_posterior_records_are_what_must_be_compared() -> 
 
 
 @pytest.mark.usefixtures("without_joint_test")
-def test_a_feature_may_have_the_name_of_a_parameter() -> None:
-    def run(seed: int) -> WeightDraws:
-        values = autoregressive(0.3, 4, 1000, 4, seed)
-        others = {"LM0": 3 + values[..., 1:]}
-        sites = ("weights", "LM0")
-        return name_weights(values[..., :1], ("LM0[1]",), values=others, sampled=sites)
-
-    found = compare(run(0), run(1))["a"]
-    assert [row["variable"] for row in found.discrepancies[::5]] == [
-        *("LM0[1]", "LM0[0]", "LM0[1] (2)", "LM0[2]")
-    ]
-
-
-@pytest.mark.usefixtures("without_joint_test")
 def test_cells_that_are_variables_are_those_of_arrays() -> None:
     """Names such as theta[1] in posteriordb, and the array theta as NumPyro or PyMC have it."""
     values = np.random.default_rng(0).normal(size=(2, 5, 1000, 10))
@@ -415,17 +378,6 @@ def test_importance_weights_of_other_programs_are_named() -> None:
         compare(truth, truth, log_weights="logw")
 
 
-@pytest.mark.parametrize("name", ["Importance_Weights", "weight", "log_w", "lw", "logWT"])
-def test_a_variable_with_the_name_of_weights_is_not_ignored(name: str) -> None:
-    may_be = f"{name} of a may be importance weights"
-    with raises(DataError, "missing-argument", parameter="log_weights", match=may_be):
-        compare(arrays(0) | {name: X}, arrays(1))
-    # A table, or a name that only contains such letters, is a variable.
-    for other in ({"weight": np.stack([X, X], -1)}, {"blw_t": X}, {"b_wt": X}):
-        with raises(DataError, "no-data", match="no variable that the posteriors have in common"):
-            compare(other, arrays(1))
-
-
 @pytest.mark.usefixtures("without_joint_test")
 def test_tails_of_a_weighted_reference_are_those_of_its_distribution() -> None:
     """Draws from a Cauchy distribution, with importance weights of a normal one."""
@@ -465,25 +417,3 @@ def test_csv_files_of_cmdstan_are_chains(
     Path("other.csv").write_text("# stan_version_major = 2\nlp__,mu\n1,a\n")
     with raises(DataError, "damaged", match=r"other\.csv: not output of CmdStan"):
         run_command(["compare", "other.csv", "b.nc"])
-
-
-@pytest.mark.usefixtures("without_joint_test")
-def test_a_file_of_pymc_is_compared(tmp_path: Path) -> None:
-    """PyMC writes seconds, dates of observations, and groups that are not needed."""
-    dates = {"day": np.array(["2024-01-01", "2024-01-02"], "datetime64[ns]")}
-    groups = {"posterior": arrays(0) | {"mean": arrays(2)["theta"][..., :2]}}
-    groups["log_likelihood"] = {"y": groups["posterior"]["mean"]}
-    days = {"mean": ["day"], "y": ["day"]}
-    data = inference_data(groups, coords=dates, dims=days)
-    data["posterior"].attrs |= {"inference_library": "pymc", "sampling_time": 2.5}
-    data.to_netcdf(tmp_path / "pymc.nc")
-    reference = arrays(1) | {"mean": arrays(3)["theta"][..., :2]}
-    with pytest.warns(BpaWarning, match="plain numbers") as notes:
-        result = compare(tmp_path / "pymc.nc", reference)[str(tmp_path / "pymc.nc")]
-    assert [str(note.message).partition(":")[0] for note in notes] == [
-        "day of the groups posterior, log_likelihood is left out"
-    ]
-    assert result.verdict == AGREES
-    assert result.efficiency["seconds"] == 2.5
-    names = {row["variable"] for row in result.discrepancies}
-    assert names == {"mu", *(f"theta[{k}]" for k in range(3)), "mean[0]", "mean[1]"}

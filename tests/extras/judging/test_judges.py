@@ -463,19 +463,3 @@ def test_rows_of_tables_are_records_for_data_frames(result: Any) -> None:
     (row,) = pd.DataFrame(result.rows).to_dict("records")
     values = {"gain": 0.5, "value": 1.2, "ess": 400.0, "evidence": 4.1}
     assert values.items() & row.items()
-
-
-def test_the_sign_of_a_loss_is_said_in_words() -> None:
-    """Of judges that the evidence is against; a minus sign is easily read as a loss."""
-    losses = {"good": (0.05, 2.0), "copy": (0.0, -0.1), "noise": (-0.02, -0.6), "odd": (0.01, -0.3)}
-    rows = tuple(
-        JudgeRow(name, 1.0, 0.5, 1.5, 0.9, lost, 0.01, evidence)
-        for name, (lost, evidence) in losses.items()
-    )
-    found = worth(rows)
-    assert (
-        "- the evidence is against these judges, each alone: copy (without it, the accuracy is the "
-        "same), noise (without it, the accuracy is 0.020 ± 0.010 higher), odd (without it, the "
-        "accuracy is 0.010 ± 0.010 lower)\n"
-    ) in str(found)
-    assert "the evidence is against" not in str(replace(found, rows=rows[:1]))
