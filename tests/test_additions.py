@@ -301,5 +301,5 @@ def test_mistakes_are_named(registry: Registry, text: str, code: str, mention: s
 @pytest.mark.parametrize("function", [bpa.Reranker, lambda *a, **b: bpa.rerank(LISTS, *a, **b)])
 def test_an_unknown_keyword_is_named(function: Callable[..., object]) -> None:
     draws = name_weights(np.ones((1, 4, 1)), ("x",))
-    with pytest.raises(TypeError, match="rules"):
+    with pytest.raises(TypeError, match=r"rules.*did you mean rule"):
         function(draws, unchecked=True, rules="mean")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import runpy
 import sys
@@ -215,17 +214,3 @@ def test_notebook_has_the_code_of_its_how_to(path: Path) -> None:
     assert snippets
     cells = ["".join(cell["source"]) for cell in HOOK["cells_of"](path)]
     assert [code for code in snippets if code not in cells] == []
-
-
-def test_markdown_of_notebook_has_text_code_and_output() -> None:
-    output = {"name": "stdout", "output_type": "stream", "text": ["1\n", "2\n"]}
-    cells = [
-        {"cell_type": "markdown", "source": ["# A title"]},
-        {"cell_type": "code", "source": ["print(1)\n", "print(2)"], "outputs": [output]},
-    ]
-    Path("one.ipynb").write_text(json.dumps({"cells": cells}))
-    assert HOOK["markdown"](Path("one.ipynb")) == (
-        "# A title\n\n[Download the notebook](one.ipynb)\n\n"
-        "```python\nprint(1)\nprint(2)\n```\n\n```text\n1\n2\n```\n"
-    )
-    assert HOOK["run"](cells) == ["1\n2\n"]

@@ -384,19 +384,6 @@ def test_the_source_folder_alone_is_refused(clone: Path) -> None:
     assert "pip install --editable ." in last
 
 
-@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
-def test_make_installs_for_the_demo_what_the_package_requires(tmp_path: Path) -> None:
-    demo, test = (
-        subprocess.check_output(
-            ["make", "--dry-run", f"VENV={tmp_path / 'new'}", target], cwd=ROOT, text=True
-        )
-        for target in ("demo", "test")
-    )
-    assert "--editable .\n" in demo
-    assert "[dev]" not in demo
-    assert "[dev]" in test
-
-
 def test_installations_that_messages_and_pages_name() -> None:
     pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     text = "".join(path.read_text("utf-8") for path in pages)

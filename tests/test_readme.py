@@ -21,7 +21,6 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 from support.command_line import run
 from support.pages import NUMBER, assert_prints
-from support.records import read_weight_draws
 
 import bpa_ppl
 from bpa_ppl import read_nbest
@@ -145,30 +144,6 @@ def test_each_block_runs_alone_on_a_new_machine(
     )
     assert done.returncode == 0, done.stderr
     assert not re.search("^note: |warning", done.stderr, re.IGNORECASE | re.MULTILINE), done.stderr
-
-
-@pytest.mark.needs_extras
-def test_the_line_of_bpa_lists_adapts_to_the_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    pytest.importorskip("bpa_ppl.extras.demo.demo").write_demo_files(Path())
-    shown = run_line("bpa lists judged.csv")
-    line = re.findall("bpa adapt .*", shown)[0]
-    assert "--features COLUMNS --gain COLUMN" in line
-    assert "choose from: large, medium, small, friendly, hasty, better\n" in shown
-    chosen = "large medium small friendly hasty"
-    line = line.replace("COLUMNS", chosen).replace("COLUMN", "better")
-    (command,) = re.findall("bpa adapt .*", run_line("bpa lists judged.csv --gain better"))
-    assert sorted(command.split()) == sorted(line.split())
-    run_line(f"{command} --sampler map")
-    draws = read_weight_draws("posterior.nc")
-    assert draws.features == tuple(chosen.split())
-    assert draws.record.observed is not None
-    assert draws.record.observed.gain == "better"
-    (command,) = re.findall("bpa adapt .*", run_line("bpa lists adapt.nbest.gz -r adapt.ref"))
-    expected = "bpa adapt adapt.nbest.gz -r adapt.ref --weights moses.ini -o posterior.nc"
-    assert command == expected
 
 
 def test_the_model_is_the_published_one() -> None:

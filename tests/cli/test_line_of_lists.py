@@ -260,10 +260,3 @@ def test_what_is_needed_is_named(folder: Path) -> None:
     assert json.loads(succeed("lists", "nbest", "--json").out)["command"] == ""
     shown = succeed("lists", "nbest", "--gain", "bleu").out
     assert "- warning: the gain bleu needs references" in shown
-
-
-def test_the_line_of_an_error_is_named(folder: Path) -> None:
-    Path("broken.jsonl").write_text('{"id": 0, "text": "a"}\n{"id": 0, "text": ', "utf-8")
-    assert refused("lists", "broken.jsonl", mention="broken.jsonl:2: ")
-    Path("odd.csv").write_text("a,b\n1,2\n", "utf-8")
-    assert "a" in refused("lists", "odd.csv", mention="odd.csv")

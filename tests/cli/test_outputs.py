@@ -19,10 +19,9 @@ from cyclopts import App
 from support.command_line import refused, run
 from support.records import RecipeRecord, SourceRecord, read_weight_draws, with_record
 
-from bpa_ppl import BpaError, UsageError, write_posterior
+from bpa_ppl import UsageError, write_posterior
 from bpa_ppl.cli.app import app, run_command
 from bpa_ppl.cli.outputs import WORD, Written, check_outputs, read_marks
-from bpa_ppl.formats.streams import atomic_writer
 
 #: Parameters that name no output, and take any text. One that is not here fails the tests: give
 #: its type `Written` if it names an output, or add it.
@@ -203,34 +202,6 @@ def test_an_output_with_another_name_of_an_input(number: int, spelling: str) -> 
     name = spelling.format(folder=Path.cwd(), number=number)
     refused("rerank", "nbest", "-o", name, "-p", "good.nc", mention="is also another file")
     refused("rerank", name, "-o", "symbolic", "-p", "good.nc", mention="is also another file")
-
-
-#: Names that lead nowhere, although their text contains the name of the lists.
-NOWHERE = ("nodir/../nbest", "ref/../nbest", "nbest/", "sub/../nodir/../nbest", "dangling")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) for name in NOWHERE[1:]] + [*NOWHERE[:1]]
-)
-def test_an_output_behind_a_folder_that_does_not_exist(number: int, name: str) -> None:
-    os.symlink("nodir/../nbest", "dangling")
-    before = Path("nbest").read_bytes()
-    for words in (
-        *(("-o", name), ("-o", "new.txt", "--details", name), ("-o", name, "-r", "nbest")),
-        ("-o", "new.txt", "--probabilities", name),
-    ):
-        assert run("rerank", "nbest", "-p", "good.nc", *words, "-q").code in (0, 2)
-        assert Path("nbest").read_bytes() == before
-    for words in (
-        ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--sampler", "map", "-o", name),
-        ("report", "good.nc", "-o", name),
-        ("features", "nbest", "--add", "length", "-o", name),
-    ):
-        run(*words, "-q")
-        assert Path("nbest").read_bytes() == before
-    if not name.endswith("/"):  # `Path` removes a slash
-        with pytest.raises(BpaError), atomic_writer(name) as file:
-            file.write("new")
 
 
 @pytest.mark.needs_extras

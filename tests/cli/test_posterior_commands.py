@@ -77,17 +77,6 @@ def test_rerank_scores_where_there_are_references(folder: Path) -> None:
     assert Path("table").read_text("utf-8").count("\n") == 1 + SENTENCES
 
 
-def test_plain_text_with_scores(folder: Path) -> None:
-    lists = bpa.read_nbest("nbest").truncate(2).without("totals")
-    settings = "plain:list_size=2,scores=scores.txt"
-    bpa.write_nbest(lists, "plain", format=settings)
-    bpa.write_nbest(lists, "cut")
-    rerank = ("rerank", "-p", "good.nc", "--unchecked")
-    same = succeed(*rerank, "cut").out
-    assert same != ""
-    assert succeed(*rerank, "plain", "--format", settings).out == same
-
-
 @pytest.mark.filterwarnings("ignore:.*the others are not used:bpa_ppl.errors.BpaWarning")
 def test_sentences_without_lists(folder: Path) -> None:
     """Twelve sources, and lists of all but the fourth and the last."""
@@ -187,9 +176,3 @@ def test_a_posterior_from_a_pipe_is_read_as_a_file_is(folder: Path, command: str
     with piped(Path("good.nc").read_bytes()) as path:
         done = run(*command.replace("POSTERIOR", str(path)).split())
     assert [str(part).replace("pipe", "good.nc") for part in done] == [*map(str, expected)]
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_pipe_without_an_end_is_refused(folder: Path) -> None:
-    with piped(b"no posterior\n" * 100_000) as path:
-        refused("check", path, mention="pipe: not a readable NetCDF posterior")

@@ -252,20 +252,6 @@ def test_a_reader_that_has_enough_ends_a_command_quietly(
         assert code_with(out, *command) == (CLOSED, "")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("--help",), pytest.param(("rerank", "--help"), marks=pytest.mark.slow), ("--version",)],
-)
-def test_a_reader_that_has_enough_ends_help_quietly(words: tuple[str, ...]) -> None:
-    """In a process of its own, since Rich prints nothing more after a closed pipe."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    line = [sys.executable, "-c", PROGRAM, *words]
-    done = subprocess.run(line, stdout=writing, stderr=subprocess.PIPE, check=False)
-    os.close(writing)
-    assert (done.returncode, done.stderr) == (CLOSED, b"")
-
-
 @pytest.mark.skipif(os.name != "posix", reason="only there can a current folder be deleted")
 def test_a_deleted_current_folder_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = folder / "gone"

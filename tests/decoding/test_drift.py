@@ -226,7 +226,7 @@ def test_the_service_shows_and_logs_a_change(caplog: pytest.LogCaptureFixture) -
 
 def test_statistics_are_those_of_numpy() -> None:
     rng = np.random.default_rng(0)
-    sizes: Int64 = np.array([2, 5, 3])
+    sizes: Int64 = np.array([5, 2, 3])
     table, weights = rng.normal(size=(10, 3)) + 1e4, np.array([1.0, -2.0, 0.5])
     found = _Lists.of(table, sizes).agreement(weights)
     for s, rows in enumerate(np.split(table, np.cumsum(sizes)[:-1])):

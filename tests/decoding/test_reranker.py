@@ -546,12 +546,3 @@ def test_rewards_refuse_what_they_cannot_compute(draws: Draws) -> None:
     added = name_weights(draws.weights, names, record=Record(recipe=recipe))
     with raises(UsageError, "not-supported", parameter="names", match="LengthWords"):
         Reranker(added).reward()
-
-
-def test_an_unknown_option_is_refused_with_the_one_that_was_meant(
-    draws: Draws, lists: NBest
-) -> None:
-    """As of any function, but with the option that was probably meant."""
-    options: dict[str, Any] = {"derivation": "summed"}
-    with pytest.raises(TypeError, match=r"argument 'derivation' .did you mean derivations"):
-        rerank(lists, draws, **options)

@@ -6,7 +6,6 @@ The calls of `adapt` run as they are printed.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -132,16 +131,6 @@ def test_json_has_everything() -> None:
     assert plain["command"] == "bpa.adapt(lists, gain='mqm')"
 
 
-def test_examples_are_lines_of_the_first_list_with_several_candidates() -> None:
-    texts = [["alone"], ["x\ny" * 100, "", "b", "c"]]
-    nbest = from_lists(texts, [[[]], [[]] * 4], [])
-    nbest = nbest.with_extras(ok=[True, None, False, True, True], spans=[[1]] * 5)
-    first, second, third, *_ = bpa.describe(nbest).facts
-    assert re.fullmatch(r'example: list 1: "x\\ny.{55}…" .spans .1..', first)
-    assert second == 'example: list 1: "" (ok False, spans [1])'
-    assert third == 'example: list 1: "b" (ok True, spans [1])'
-
-
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
@@ -189,12 +178,6 @@ def test_empty_candidates_are_counted() -> None:
     assert (nbest.texts(0), nbest.texts(1)) == (["", "a"], [""])
     assert "2 candidates with an empty text" in bpa.describe(nbest).facts
     assert "empty text" not in str(bpa.describe(lists()))
-
-
-def test_there_is_no_call_for_preferences_that_are_refused() -> None:
-    described = bpa.describe(lists().with_sentence_extras(preferences=[[[0, 7]], None, None]))
-    assert described.command == ""
-    assert described.warnings[0].startswith("adapt refuses the preferences")
 
 
 LM, QE = [-2.0, -1.5, -3.0, -1.0, -2.5, -0.5], [0.5, 0.75, 0.25, 0.5, 0.125, 0.875]
@@ -265,17 +248,6 @@ def test_a_sentence_says_why_a_column_is_left_out(values: Any, reason: str) -> N
     (sentence,) = found.left_out
     assert sentence.startswith(f"a b {reason}")
     assert as_printed(found.command, nbest).prepared.lists.feature_names == ("lm", "qe")
-
-
-@pytest.mark.parametrize("values", [[1, 2, 3, 1, 3, 2], [1, 2, 3, 3, 4, 6], [0, 5, 1, 2, 3, 4]])
-def test_other_columns_are_features(values: list[float]) -> None:
-    nbest = table(lm=LM, idea=values).with_references(["the cat", "hey"])
-    assert bpa.describe(nbest).features == ("lm", "idea")
-
-
-def test_two_steps_may_be_equal_by_chance() -> None:
-    nbest = from_lists([["a", "b"]] * 2, [[[]] * 2] * 2, [], references=["a", "b"])
-    assert bpa.describe(nbest.with_extras(x=[1, 2, 1, 2])).features == ("x",)
 
 
 def test_words_among_numbers_of_a_text_file_are_named() -> None:

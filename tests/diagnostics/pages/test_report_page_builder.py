@@ -11,7 +11,6 @@ import pytest
 from matplotlib.figure import Figure as MatplotlibFigure
 from support.html_outline import Outline
 
-from bpa_ppl import DataError
 from bpa_ppl.diagnostics.page import (
     Headline,
     Section,
@@ -21,7 +20,6 @@ from bpa_ppl.diagnostics.page import (
     items,
     page,
     side_by_side,
-    write_page,
 )
 from bpa_ppl.diagnostics.pages.figures import Layer, embed_figure, empty_figure, plot, write_figure
 
@@ -71,15 +69,6 @@ def test_verdicts_come_first_and_the_contents_lead_to_the_sections() -> None:
     assert outline.texts.index("one") < outline.texts.index("two")
 
 
-def test_columns_of_numbers_are_right_aligned() -> None:
-    rows = [("LM0", 0.123456, "-1.5%", "7", "–"), ("TM0", 12.0, "+2%", "seven", "1e-3")]
-    html = Table(("name", "a", "b", "c", "d"), rows).html()
-    heads = re.findall(r"<th scope=\"col\"( class=\"number\")?>(\w+)", html)
-    assert [name for kind, name in heads if kind] == ["a", "b", "d"]
-    assert html.count('<td class="number"') == 6
-    assert '<td class="number">0.1235</td>' in html
-
-
 @pytest.mark.parametrize(
     ("low", "high", "shown"),
     [(2, 8, "2 5"), (1943, 98620, "3000 10000 30000"), (1, 10**6, "1 100 10000 1e6")],
@@ -124,13 +113,6 @@ def test_long_texts_are_cut() -> None:
     long = " ".join(map(str, range(5000)))
     for parts in differences((long, long)):
         assert "".join(part for part, _ in parts).endswith(" 1998 1999 …")
-
-
-def test_a_page_is_written_whole(tmp_path: Path) -> None:
-    write_page("<p>λ</p>", tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text("utf-8") == "<p>λ</p>"
-    with pytest.raises(DataError, match="missing"):
-        write_page("", tmp_path / "missing" / "page.html")
 
 
 def picture() -> MatplotlibFigure:

@@ -199,17 +199,6 @@ def test_a_mode_has_no_intervals_and_no_chains(lists: NBest) -> None:
     assert set(outline.column(0, "moved").values()) == {"", "fixed"}
 
 
-def test_a_foreign_posterior_with_an_attribute_alone() -> None:
-    posterior = external()
-    posterior.attrs["command"] = "bpa adapt 'my lists' -o <out>"
-    outline = Outline(posterior_page(posterior, top=1))
-    assert titles(outline) == TITLES
-    assert outline.tables[WEIGHTS][0][:3] == ["feature", "mean", "95% interval"]
-    assert any("All weights are in raw units" in text for text in outline.texts)
-    assert any("does not record the canonical weights" in text for text in outline.texts)
-    assert "bpa adapt 'my lists' -o <out>" in outline.texts
-
-
 @pytest.mark.parametrize(
     ("shape", "names"),
     [

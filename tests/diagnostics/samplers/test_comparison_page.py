@@ -94,40 +94,6 @@ def test_errors_are_drawn_where_evaluations_are_known_and_the_others_are_named()
     assert "error of the means" not in render_comparison(compare({"one": run(1, n_steps=steps)}))
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("without_joint_test")
-@pytest.mark.parametrize("with_reference", [True, False])
-def test_more_samplers_than_colours_have_a_plot_each(with_reference: bool) -> None:
-    steps = np.ones((4, 200))
-    names = [f"sampler {k}" for k in range(7)]
-    given = {
-        name: external_posterior(autoregressive(0.1, 4, 200, 2, k), NAMES, n_steps=steps)
-        for k, name in enumerate(names)
-    }
-    reference = external_posterior(autoregressive(0.1, 4, 400, 2, 9), NAMES)
-    html = render_comparison(compare(given, reference if with_reference else None))
-    figures = re.findall(r"<figure>.*?</figure>", html, re.DOTALL)
-    assert len(figures) == 2 + with_reference  # densities, ECDFs, errors
-    for figure in figures:
-        titles = re.findall(r'aria-label="([^"]*)"', figure)
-        assert [title.split(", ")[-1] for title in titles] == names
-        assert "legend" not in figure
-        assert set(re.findall(r'class="line (c\d)', figure)) == {"c0"}
-        assert figure.count('class="line c0"') == len(names)
-
-
-def test_the_page_says_by_what_samplers_are_ranked(comparison: Comparison) -> None:
-    html = render_comparison(comparison)
-    assert "per second of sampling, and by effective draws per evaluation" in html
-    assert "By the seconds of sampling." in html
-    assert "By evaluations." not in html  # they are not recorded
-    samplers = [
-        replace(one, efficiency={**one.efficiency, "ess_per_evaluation": 0.1})
-        for one in comparison.samplers
-    ]
-    assert "By evaluations." in render_comparison(replace(comparison, samplers=tuple(samplers)))
-
-
 def test_the_numbers_are_written(comparison: Comparison, tmp_path: Path) -> None:
     written = write_comparison(comparison, tmp_path / "new" / "folder")
     assert [path.name for path in written] == ["index.html", "comparison.json"]

@@ -12,10 +12,9 @@ import pytest
 from numpyro.infer import MCMC, NUTS
 from scipy.stats import t as student
 from support.external_posterior import autoregressive, external_posterior
-from support.raising import raises
 from support.records import InferenceData, import_arviz, name_array
 
-from bpa_ppl import DataError, as_weight_draws, compare
+from bpa_ppl import compare
 from bpa_ppl.diagnostics.samplers.efficiency import (
     COLUMNS,
     Row,
@@ -141,14 +140,6 @@ def test_the_running_error_of_weighted_draws_counts_weights_and_the_warm_up() ->
     assert (first["evaluations"], first["error"]) == (6 * 15 + 10, pytest.approx(1.5))
     assert (second["evaluations"], second["error"]) == (6 * 15 + 30, pytest.approx(1.0))
     assert measure_running_error([run, replace(run, statistics={})], reference) == ()
-
-
-@pytest.mark.parametrize("seconds", ["12 s", float("nan"), True])
-def test_an_impossible_duration_is_refused(seconds: object) -> None:
-    (run,) = runs(count=1)
-    run["posterior"].attrs["sampling_time"] = seconds
-    with raises(DataError, "damaged", parameter="attrs", match="sampling_time"):
-        as_weight_draws(run)
 
 
 def with_rates(rates: np.ndarray) -> Row:

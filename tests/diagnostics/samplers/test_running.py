@@ -101,24 +101,6 @@ def test_each_round_has_a_run_of_each_sampler_in_random_order(toy: NBest) -> Non
     assert CLOCK.runs == before
 
 
-def test_the_remaining_time_is_that_of_the_runs_that_are_left(toy: NBest) -> None:
-    """The first run includes compilation, and the samplers differ by a factor of four."""
-    timed(toy, "Sleeper", "Slow", runs=1)  # what JAX really compiles moves another clock
-    CLOCK.runs.clear()
-    messages: list[str] = []
-    timed(
-        *(toy, "Sleeper", "Slow"),
-        runs=3,
-        progress=lambda done, total, note: messages.append(note),
-        then=10.2,
-    )
-    seconds = [4 * SECONDS if name == "Slow" else SECONDS for name, _ in CLOCK.runs]
-    assert [message.partition("left")[0].split(", ")[2:] for message in messages[:2]] == [[], []]
-    for k in range(2, 8):
-        assert messages[k].endswith(f", about {sum(seconds[k:]) + 10.2:.0f} s left")
-    assert messages[-1].split(", ")[1] == "round 3 of 3"
-
-
 class Interrupted(Sleeper, frozen=True):
     """One in whose second run Ctrl-C comes."""
 

@@ -93,28 +93,6 @@ def test_keys(browser: Browser, session: Session, tmp_path: Path) -> None:
         assert all(address.startswith(url) for address in page.requests)
 
 
-def test_the_panel_has_plain_words_and_is_hidden_from_named_raters(browser: Browser) -> None:
-    terms = "[...document.querySelectorAll('dt')].map(term => term.textContent)"
-    with running(Session(judge_lists())) as url:
-        page = opened(browser, url)
-        assert page.get(terms)[2:5] == [
-            "Mean confidence",
-            "Share of the achievable gain",
-            "… lower bound (95 %)",
-        ]
-    with running(Session(judge_lists(), rater="ann")) as url:
-        page = browser.open(url)
-        for number in (1, 2):
-            wait_for(page, "#heading", f"Question {number}")
-            page.key("ArrowLeft")
-        wait_for(page, "#heading", "Question 3")
-        assert page.get(terms) == []
-        width = "document.querySelector('{}').getBoundingClientRect().width"
-        assert page.get(width.format("aside")) == 0
-        assert page.get(width.format("main")) > 0.9 * page.get(width.format(".columns")) - 32
-        assert page.messages == []
-
-
 @pytest.mark.slow
 def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
     lists, journal = tmp_path / "lists.jsonl", tmp_path / "j.jsonl"

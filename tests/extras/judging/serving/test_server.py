@@ -82,13 +82,6 @@ def test_standard_output_may_be_closed(posterior: Path, monkeypatch: pytest.Monk
     assert len(started) == 1
 
 
-def test_answers_are_sent_at_once() -> None:
-    with listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
-        accepted, _ = listening.accept()
-        with accepted:
-            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-
 IMPATIENT = """
 import sys
 from functools import partial
