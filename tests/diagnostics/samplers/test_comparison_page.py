@@ -1,4 +1,4 @@
-"""A comparison on paper: a page that is safe and says it all, and tables that can be read back."""
+"""A comparison on paper: a safe page, tables that can be read back, and bands of pictures."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from support.compared_draws import few_splits
 from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
 from support.raising import raises
-from support.records import InferenceData
+from support.records import InferenceData, name_array
 
-from bpa_ppl import DataError, compare, from_lists
+from bpa_ppl import DataError, Draws, compare, from_lists
+from bpa_ppl.diagnostics.pages.figures import Layer
 from bpa_ppl.diagnostics.samplers.calibration import (
     Replication,
     run_calibration,
@@ -25,6 +26,7 @@ from bpa_ppl.diagnostics.samplers.calibration import (
 from bpa_ppl.diagnostics.samplers.comparison import FAILED, Comparison, SamplerResult
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison, write_comparison
 from bpa_ppl.diagnostics.samplers.efficiency import COLUMNS
+from bpa_ppl.diagnostics.samplers.pictures import compute_ecdf_differences, draw_pictures
 
 NAMES = ("LM0", "<script>TM0</script>")
 
@@ -129,3 +131,32 @@ def test_the_page_of_calibrations(tmp_path: Path) -> None:
     assert not {"script", "b", "i"} & set(Outline(html).tags)
     assert "&lt;b&gt;, 30 replications: NOT calibrated" in found._repr_html_()
     assert "&lt;i&gt;λ" in found._repr_html_()
+
+
+def inside(layers: list[Layer]) -> bool:
+    band, curve = layers
+    return bool((np.abs(curve.y) <= band.y).all())
+
+
+@pytest.mark.slow
+def test_the_band_of_the_ecdf_holds_its_level() -> None:
+    """Of 200 correct samplers about 5% leave it; binomial limits at 0.1%."""
+
+    def draws(seed: int, shift: float = 0.0) -> Draws:
+        values = autoregressive(0.0, 2, 150, 1, seed)
+        return name_array(np.exp(values + shift), ("x",))
+
+    left = sum(
+        not inside(compute_ecdf_differences({"a": draws(seed)}, draws(1000 + seed), seed)[0])
+        for seed in range(200)
+    )
+    assert 1 <= left <= 21
+    assert not inside(compute_ecdf_differences({"a": draws(0, 0.5)}, draws(1))[0])
+
+
+def test_the_variables_that_are_furthest_off_are_drawn() -> None:
+    names = [*"abcdefgh"]
+    draws, truth = (name_array(autoregressive(0.0, 2, 50, 8, seed), names) for seed in (1, 2))
+    densities, _ = draw_pictures({"s": draws}, truth, {"s": names[::-1]}, {"s": []})
+    assert re.findall('aria-label="(.)"', str(densities)) == names[2:]
+    assert "6 of 8 variables, those that are furthest off." in str(densities)
