@@ -93,15 +93,7 @@ def arena(count: int, seed: int, slope: float = 2.4, random: float = 0.0) -> NBe
 
 
 def weak(count: int, seed: int, judges: int, slope: float, error: float) -> NBest:
-    """Return pairs with the scores of judges that see little of the quality.
-
-    Args:
-        count: of pairs.
-        seed: of quality, errors and labels.
-        judges: their number.
-        slope: of the logit of the label, for each unit of quality.
-        error: the standard deviation of their errors.
-    """
+    """Return pairs with scores of judges that see little of the quality."""
     rng = np.random.default_rng(5000 + seed)
     quality = rng.normal(size=(count, 2))
     first = rng.random(count) < 1 / (1 + np.exp(-slope * (quality[:, 0] - quality[:, 1])))

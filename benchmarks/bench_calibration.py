@@ -36,18 +36,9 @@ def coverage(
     scale: float = 1.0,
     power: float = 0.0,
 ) -> Float64:
-    """Return the share of intervals at 50 % and 90 % that have the true weight.
+    """Return the share of intervals at 50 % and 90 % that have the true weight, over data sets.
 
-    Args:
-        rng: of the data.
-        exponent: c of the likelihood.
-        size: k, the candidates of each list.
-        lists: of a data set.
-        count: how many data sets.
-        graded: add normal noise of the same variance to the scores, in place of Gumbel's, which
-            makes the ranking Plackett–Luce's.
-        scale: the standard deviation of the weights a priori.
-        power: of the difference in gain, as for `Pairs`.
+    `graded` adds normal noise to the scores in place of Gumbel's, whose ranking is Plackett–Luce's.
     """
     true = scale * rng.normal(size=(count, FEATURES))
     features = rng.normal(size=(count, lists, size, FEATURES))

@@ -81,13 +81,9 @@ class Learning:
     def score_draw(
         self, domain: str, settings: dict[str, Any] | None, size: int, seed: int
     ) -> Float64:
-        """Adapt to sentences of one domain and return the test scores.
+        """Adapt to a draw of one domain and return the test scores.
 
-        Args:
-            domain: the domain.
-            settings: of the learned prior; None uses the prior around the canonical weights.
-            size: the number of sentences.
-            seed: of the draw.
+        Without settings, the prior is around the canonical weights.
         """
         prior = {} if settings is None else {"prior": self.prior(domain, seed, **settings)}
         return self.task(domain, seed).score_draw(size, seed, **self.options, **prior)

@@ -149,26 +149,14 @@ _SHARPNESS = 300.0
 
 
 def pairs_of(chosen: Float64, other: Float64) -> NBest:
-    """Return pairs with a gain of 1 for the chosen candidate; every other one is in second place.
-
-    Args:
-        chosen: (n, K) features.
-        other: (n, K) features.
-    """
+    """Return pairs, (n, K) each, with a gain of 1 for the chosen one; every other one is second."""
     first = np.arange(len(chosen)) % 2 == 0
     both = np.stack([chosen, other], axis=1)
     return answered_pairs(np.where(first[:, None, None], both, both[:, ::-1]), first)
 
 
 def weak_judges(count: int, seed: int, judges: int = 3, shared: float = 0.3) -> NBest:
-    """Return pairs with the grades of judges who are right in 55 to 65 %.
-
-    Args:
-        count: of pairs.
-        seed: of judges and pairs.
-        judges: how many.
-        shared: the correlation of their errors.
-    """
+    """Return pairs with the grades of judges, right in 55 to 65 %, with correlated errors."""
     rng = np.random.default_rng([seed, 7])
     lead = norm.ppf(rng.uniform(0.55, 0.65, judges))
     covariance = shared + (1 - shared) * np.eye(judges)

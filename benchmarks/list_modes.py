@@ -252,15 +252,7 @@ def learn_sign(
     factor: float,
     columns: Int64 | None = None,
 ) -> tuple[float, float]:
-    """Return the most probable τ, and the sign of the prior mean that is more probable with it.
-
-    Args:
-        lists: judged.
-        agreement: (K,) of the features, from `measure_agreement`.
-        probability: of its sign a priori, from there too.
-        factor: m.
-        columns: as for `learn_scale`.
-    """
+    """Return the most probable τ, and the sign of the prior mean that is more probable with it."""
     odds = np.log(probability / max(1 - probability, 1e-9))
     found = [learn_scale(lists, sign * agreement, factor, columns) for sign in (1.0, -1.0)]
     sign = 1.0 if found[0][1] + odds >= found[1][1] else -1.0

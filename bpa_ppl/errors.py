@@ -113,11 +113,7 @@ def suggest_name(name: str, names: Iterable[str]) -> str:
 
 
 def describe_missing_package(what: str, error: ImportError) -> str:
-    """Return the message about a package that is required, but was left out of an installation.
-
-    Args:
-        what: needs it.
-        error: raised by the import.
+    """Return the message that something needs a package, by the error of its import.
 
     >>> error = ModuleNotFoundError("No module named 'jax'", name="jax")
     >>> describe_missing_package("adapt", error)

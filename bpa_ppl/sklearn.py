@@ -202,9 +202,10 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
     ) -> Float64:
         """Return the posterior predictive distribution p(e | f) over the candidates, (N,).
 
-        The probabilities of a list sum to 1. In a list of two, after a fit to pairs of which one
-        was chosen (`y` has two values), it is the probability that this one is preferred. In longer
-        lists it is not the probability that a candidate is the best: see `docs/model.md`.
+        In a list of two, after a fit to pairs with two values of `y`, it is the probability that
+        this
+        one is preferred. In longer lists it is not the probability of the best: see
+        `docs/model.md`.
 
         Args:
             X: (N, features), as for `fit`.
@@ -230,21 +231,17 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         groups: npt.ArrayLike | None = None,
         sample_weight: None = None,
     ) -> float:
-        """Return the share of the headroom that choosing by `predict` wins.
-
-        It is 0 for random choices and 1 for the best ones: (chosen − mean) / (best − mean), with
-        sums over the lists. Candidates that are not judged do not compete.
+        """Return the share of the headroom that choosing by `predict` wins: 0 random, 1 the best.
 
         Args:
             X: (candidates, features), as for `fit`.
-            y: (candidates,) as for `fit`.
+            y: (candidates,) as for `fit`; candidates that are not judged do not compete.
             qid: (candidates,) the list of each.
             groups: used where `qid` is None.
             sample_weight: None, which pipelines pass on; weights are not supported.
 
         Raises:
-            DataError: if no list has two judged candidates, or the judged ones are all equally
-                good.
+            DataError: if no list has two judged candidates that differ.
             UsageError: if `qid` and `groups` are None.
         """
         check_is_fitted(self)

@@ -360,13 +360,7 @@ class Match(NamedTuple):
         )
 
     def full(self, free: npt.ArrayLike) -> Float64:
-        """Return the weights of all features from those of the free ones.
-
-        Args:
-            free: (…, free features) weights.
-
-        Returns:
-            (…, features) float64, in the order of `names`.
+        """Return (…, features) the weights of all features from (…, free features) the free ones.
 
         >>> matched = Match(("LM0", "W0"), np.array([0.5, 2.0]), np.array([True, False]))
         >>> matched.full([[1.0], [3.0]]).tolist()
@@ -479,14 +473,8 @@ def start(
 ) -> tuple[Mapping[str, float] | None, Mapping[str, float], Start]:
     """Return where the weights of the columns of some lists start, by name.
 
-    Args:
-        weights: canonical ones, by name or one for each column; "equal"; or None.
-        lists: the lists.
-        lower_is_better: names or labels of features for which lower is better.
-
-    Returns:
-        the canonical weights, or None; the values of features without a canonical weight, for
-        `match`; and the origin: `canonical`, `equal` or `none`.
+    They are the canonical weights, or None; the values of features without one, for `match`; and
+    the origin: `canonical`, `equal` or `none`.
 
     Raises:
         DataError: if there are more or fewer weights without names than columns, or

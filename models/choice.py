@@ -221,17 +221,9 @@ def per_list(
 ) -> jax.Array:
     """Return a function of the scores of each list of a bucket, (B, S).
 
-    Its gradient by the weights is the sum of h − h* times its derivative by the scores, which is
-    computed in the same pass over a block: the table is read once, and nothing of its size is
-    stored. For large tables that is about four times as fast as differentiating the sum. The
-    derivative is by the weights alone; all others are constants.
-
-    Args:
-        function: of the scores of one block, with its derivative.
-        features: (B, S, Q, N).
-        base: (B, S, N).
-        extra: (B, S, N) further values for the function, a tuple of such, or None.
-        weights: (Q,), or (B, S, Q), one vector per sentence.
+    Its gradient by the weights, (Q,) or (B, S, Q), is the sum of h − h* times its derivative by the
+    scores, computed in the same pass over a block of the features, (B, S, Q, N): four times as fast
+    as differentiating the sum. All else, such as the further values `extra`, is constant.
     """
 
     def of_block(block: tuple[Any, ...]) -> jax.Array:

@@ -33,13 +33,9 @@ T = TypeVar("T")
 
 
 def count_workers(jobs: Any, **hints: str | None) -> int:
-    """Return the number of workers for `jobs`, where -1 means all of them.
+    """Return the number of workers for `jobs` (-1: all); `hints` are those of `joblib.Parallel`.
 
-    1, the default, leaves the number to the active backend: without one it is 1.
-
-    Args:
-        jobs: the number of workers on this machine; a cluster uses all of its workers.
-        hints: `prefer` or `require`, as of `joblib.Parallel`.
+    1, the default, leaves the number to the active backend; a cluster uses all of its workers.
 
     Raises:
         UsageError: if `jobs` is not valid.

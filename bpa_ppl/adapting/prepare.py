@@ -233,19 +233,9 @@ def choose_gain(
 def choose_likelihood(gain: Metric, lists: NBest, *, of_two: bool) -> Likelihood:
     """Return the likelihood with the best results for this kind of gain on held-out sentences.
 
-    `margin` for TER, BLEU, chrF, `ter+bleu`, WER and CER; on translations it halves the spread over
-    samples of sentences. `pairs` weighted by differences for any other gain, such as expert
-    judgements or a neural metric: on average over collections its choices are nearer to those of
-    the best simple way than the choices of `risk` and `margin`. `risk` says nothing about the good
-    candidates of a list if a few others are far worse than they are. `oracle` if the gain says
-    which of two candidates was chosen: on pairs it is the likelihood of Bradley and Terry, whose
-    probabilities are calibrated. If gains are unknown because the lists have no references:
-    `preference` for lists that carry preferences, else `oracle`.
-
-    Args:
-        gain: a metric or a column.
-        lists: the adaptation sentences.
-        of_two: whether the gain says which of two candidates was chosen, see `Judged`.
+    `margin` for metrics of texts, `oracle` if the gain says which of two candidates was chosen, and
+    `pairs` weighted by differences for any other gain. If gains are unknown because the lists have
+    no references: `preference` for lists that carry preferences, else `oracle`.
     """
     if "references" in gain.needs and lists.references is None and len(lists):
         return Preference() if has_preferences(lists) else Oracle()

@@ -613,8 +613,7 @@ def print_result(text: object, output: str | Path | None) -> None:
 def discard(stream: TextIO) -> None:
     """Send the rest of a standard stream to the null device.
 
-    Python flushes it again at exit, which must not fail a second time:
-    https://docs.python.org/3/library/signal.html#note-on-sigpipe
+    Python flushes it again at exit: https://docs.python.org/3/library/signal.html#note-on-sigpipe
     """
     with suppress(OSError, ValueError):  # it is not a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -48,13 +48,10 @@ def ending_signals() -> Iterator[None]:
 
 
 def restore_signals(*, hangup: bool = True) -> None:
-    """Let SIGTERM and SIGHUP end this process by themselves again.
+    """Let SIGTERM, and SIGHUP if `hangup`, end this process by themselves again.
 
-    A server finishes its requests and then repeats the signal to itself. Managers of services take
-    an end by SIGTERM for a regular one, and the exit code 143 for a failure.
-
-    Args:
-        hangup: whether SIGHUP ends it; otherwise it is ignored.
+    Managers of services take an end by SIGTERM for a regular one, and the exit code 143 for a
+    failure.
     """
     for one in _ENDING:
         if signal.getsignal(one) is _end:

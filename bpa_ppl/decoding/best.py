@@ -60,12 +60,7 @@ class Best(Mean, frozen=True):
 
 
 def find_better_way(draws: WeightDraws) -> BaselineRow | None:
-    """Return the way with weights of features that leave-one-out shows to be better, or None.
-
-    Of several it is the one with the highest mean gain.
-
-    Args:
-        draws: from `adapt`.
+    """Return the best way with weights of features that leave-one-out shows to be better, or None.
 
     Raises:
         DataError: if the recorded comparison cannot be read.

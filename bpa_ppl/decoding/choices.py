@@ -197,17 +197,13 @@ class Choices:
         return result
 
     def expected_gain(self, gain: str | None = None) -> Float64:
-        """Return the expected gain of each candidate, Σ_e' p(e'|f) gain(e, e'), (H,).
+        """Return the expected gain of each candidate, Σ_e' p(e'|f) gain(e, e'), (H,), in percent.
 
-        The gain is the score of a sentence in percent, with e' as its reference; TER, WER and CER
-        are negated: higher is better. Equal strings count as one.
-
-        Args:
-            gain: such as `ter`, `chrf` or `wer`; by default the gain of the posterior.
+        TER, WER and CER are negated. Equal strings count as one. The default is the posterior's
+        gain.
 
         Raises:
-            UsageError: if none is given and the gain of the posterior cannot compare
-                candidates, or there is no such metric.
+            UsageError: if the gain cannot compare candidates, or there is no such metric.
         """
         chosen = gain or self.gain
         if chosen is None:

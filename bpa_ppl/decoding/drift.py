@@ -205,14 +205,10 @@ def _find_changes(
 
 
 def _compare_spreads(deviations: Float64, scale: FeatureScale) -> float:
-    """Return the p-value of Wilcoxon's test of two samples, with lists as units.
+    """Return the p-value of Wilcoxon's test of new (n,) and recorded deviations of a feature.
 
-    The recorded deviations are known by their quantiles, among which the mean place of the new ones
-    is nearly normal.
-
-    Args:
-        deviations: of a feature in new lists, positive.
-        scale: of the adaptation lists.
+    The recorded ones are known by their quantiles, among which the mean place of the new ones is
+    nearly normal.
     """
     recorded = np.log(scale.deviations)
     # Equal values have the mean of the places below and above them.

@@ -25,7 +25,7 @@ def point_weights(
 
     Raises:
         DataError: if the posterior has no such draw, or no mode.
-        NotConverged: if the posterior fails `check` and `unchecked` is false.
+        NotConverged: if the posterior fails `check`.
         UsageError: if there is no such point, or a draw is chosen of another one.
 
     >>> import numpy as np

@@ -182,11 +182,7 @@ class Reranker:
 
     @property
     def drift(self) -> tuple[str, ...]:
-        """What has changed in the last lists, compared with the adaptation lists.
-
-        A sentence for each feature that has changed (see `bpa_ppl.decoding.drift`), which is warned
-        about once.
-        """
+        """A sentence for each feature of the last lists that has changed since the adaptation."""
         return self._monitor.messages
 
     def __call__(self, lists: NBest | Iterable[NBest]) -> Choices:
@@ -282,21 +278,17 @@ class Reranker:
             raise DataError(message, parameter="ask_below", code="not-supported")
 
     def reward(self, names: Sequence[str] | None = None, missing: str = "error") -> Reward:
-        """Return the score of one candidate as a function of the numbers of its features.
+        """Return λ·h of one candidate, with the posterior mean of λ, as a function of its features.
 
-        It is λ·h with the posterior mean of λ: of the candidates for one input the one with the
-        highest reward is the best. Rewards for different inputs are not comparable.
+        Rewards for different inputs are not comparable.
 
         Args:
-            names: the features, in the order in which the function takes their numbers; None is
-                that of `feature_names`.
-            missing: what the function does about a number that is missing, None or NaN, such as
-                that of a judge that failed: "error"; "mean" takes the mean given the others in the
-                adaptation lists, by linear regression; "none" returns None.
+            names: the features, in the order of the function's numbers; None: `feature_names`.
+            missing: for None or NaN: "error"; "mean", given the others in the adaptation lists, by
+                linear regression; or "none", which returns None.
 
         Raises:
-            DataError: if a feature is missing or not known, or its mean is not recorded. The
-                function raises one unless it is given a finite number for each.
+            DataError: if a feature is missing or not known, or its mean is not recorded.
             UsageError: if the posterior has features that are computed from texts, or there is no
                 such treatment of missing numbers.
 
@@ -321,11 +313,7 @@ class Reranker:
     def aggregate(self, names: Sequence[str] | None = None) -> Reward:
         """Return the verdict of a jury, from 0 to 1, as a function of scores from 0 to 1.
 
-        It is the mean of the scores with the weights |λ|, where a score s with a negative λ counts
-        as 1 − s. Candidates have the same order as by `reward`.
-
-        Args:
-            names: the jurors, as for `reward`.
+        It is their mean with the weights |λ|; a score s with a negative λ counts as 1 − s.
 
         Raises:
             DataError: as `reward`, or if all weights are 0.
@@ -553,24 +541,18 @@ class _WeightedSum:
 def rerank(
     lists: NBest | Iterable[NBest], posterior: Posterior, **options: Unpack[RerankOptions]
 ) -> Choices:
-    """Choose from each list by the posterior.
-
-    For many calls with one posterior, a `Reranker` checks it only once.
+    """Choose from each list by the posterior; a `Reranker` checks it only once for many calls.
 
     Args:
-        lists: lists, or a stream of them (`iter_nbest`). The result keeps all of them;
-            `Reranker.parts` yields the choices from a few at a time.
+        lists: lists, or a stream of them (`iter_nbest`).
         posterior: from `adapt`, or any other with a variable `weights` and feature names.
-        options: rule, derivations, draws, defaults, moved_files, without, ask_below, agree,
-            confidence, unchecked, jobs and progress, as
-            `bpa_ppl.decoding.options.RerankOptions` describes them.
+        options: those of `bpa_ppl.decoding.options.RerankOptions`.
 
     Raises:
         NotConverged: if the posterior fails `check` and `unchecked` is false.
         DataError: if lists and posterior do not have the same features, or a file that features
             are computed from is missing or has changed.
-        UsageError: if there is no such rule or treatment of derivations, or no worker; or the
-            posterior does not record how often its choices agree with a judge.
+        UsageError: if an option is invalid, or the posterior does not record what it needs.
 
     >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))

@@ -190,10 +190,7 @@ def find_distinct_texts(
 ) -> tuple[list[str], Int64, Float64]:
     """Return the distinct texts of a list, the text of each candidate, and their probabilities.
 
-    Args:
-        lists: some lists.
-        sentence: the position of the list.
-        probabilities: (candidates,) of the derivations.
+    `probabilities` are those of the derivations of all lists, (candidates,).
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["b", "a", "b"]], [[[0.0]] * 3], ["LM0"])

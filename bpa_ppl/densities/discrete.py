@@ -98,12 +98,7 @@ def mark_discrete(program: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def enumerate_sites(program: Callable[..., Any], plates: int) -> Callable[..., Any]:
-    """Return a program whose discrete latent sites have all their values, for a density.
-
-    Args:
-        program: with marked sites.
-        plates: the number of dimensions of its plates.
-    """
+    """Return a program whose discrete latent sites have all values; plates are its dimensions."""
     from numpyro.contrib.funsor import enum  # takes a second, and sets the backend of funsor
 
     enumerated: Callable[..., Any] = enum(program, -plates - 1)

@@ -221,11 +221,9 @@ def mode_of(target: Target) -> Mode:
 def modes_of(target: Target) -> list[Mode]:
     """Return the modes of a posterior that were found, the most probable first; searched once.
 
-    The posterior of the weights of lists has one. Of another program with at most 50 values, the
-    search also starts at draws of the prior and at uniform places, since draws of a prior may have
-    nothing to do with its density. Modes are different if they are three posterior
-    standard deviations apart, and those with less than a thousandth of the mass of the most
-    probable one, by Laplace's approximation, are left out.
+    That of the weights of lists has one. Of a program with at most 50 values, the search also
+    starts at draws of the prior and at uniform places. Modes are three posterior standard
+    deviations apart, and have at least a thousandth of the mass of the most probable one.
     """
     if not target.modes:
         first = find_mode(target)
@@ -244,14 +242,9 @@ def has_several_modes(target: Target) -> bool:
 
 
 def spread_over_modes(target: Target, positions: Float64, centre: Float64) -> Float64:
-    """Return starts around all modes in turn, if several were found; else the given ones.
+    """Return starts (chains, d) around all modes in turn; with one mode, the given ones.
 
     A chain that never leaves its mode is not noticed if all others are at the same one.
-
-    Args:
-        target: the posterior.
-        positions: (chains, d) of the starts.
-        centre: (d,) around which they are.
     """
     if not has_several_modes(target):
         return positions

@@ -180,12 +180,7 @@ def laplace_evidence(value: float, covariance: Float64) -> float:
 def combine_components(
     log_p: Float64, means: Float64, covariances: Float64
 ) -> tuple[Float64, Float64, Float64]:
-    """Return the shares of the components of a mixture, its mean and its covariance.
-
-    Args:
-        log_p: (n,) the log probabilities of the components, up to a constant.
-        means: (n, d) of each.
-        covariances: (n, d, d) of each.
+    """Return the shares (n,) of the components of a mixture, its mean (d,) and covariance (d, d).
 
     >>> means, covariances = np.array([[-1.0], [1.0]]), np.ones((2, 1, 1))
     >>> share, mean, covariance = combine_components(np.zeros(2), means, covariances)

@@ -862,13 +862,7 @@ def _draw_prior(target: Target, names: tuple[str, ...], seed: jax.Array) -> Site
 
 
 def draw_predictive(target: Target, values: Sites, seed: int) -> dict[str, np.ndarray]:
-    """Return what each draw predicts, by observed site: data as they would be observed again.
-
-    Args:
-        target: a program.
-        values: of the latent sites, with leading dimensions (chains, draws).
-        seed: of the predictions.
-    """
+    """Return what each draw, (chains, draws, …) of the latent sites, predicts, by observed site."""
     shape = np.shape(next(iter(values.values())))[:2]
     keys = jax.random.split(jax.random.key(seed), shape)
     return dict(jax.device_get(_draw_predictive(without_start(target), values, keys)))

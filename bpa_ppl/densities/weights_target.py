@@ -375,12 +375,8 @@ def _find_rows(lists: Lists, most: float) -> Float64 | None:
 def _group(prior: Prior, size: Float64, varying: npt.ArrayLike) -> Int64:
     """Return the number of the group of each weight, (Q,).
 
-    The weights of a group have the same unknown factors of their prior, and like sizes.
-
-    Args:
-        prior: of the weights.
-        size: (Q,) the deviation of the score of each feature, a priori, as a power of 2^20.
-        varying: as for `choose_coordinates`.
+    The weights of a group have the same unknown factors of their prior, and like sizes: (Q,) the
+    deviations of the scores of features, a priori, as powers of 2^20.
     """
     shared = 0.0 if prior.scale is None else np.asarray(prior.scale.shared, np.float64)
     # Weights of different groups are independent.

@@ -133,12 +133,9 @@ def _prepare_agreement(lists: NBest) -> _OfList:
 
 
 def _average_others(table: Float64, count: Int64, weight: Float64) -> Float64:
-    """Return the weighted mean score of each text against the other members of its list.
+    """Return (U,) the weighted mean score of each text against the other members of its list.
 
-    Args:
-        table: (U, U) the score of each distinct text with each as the reference.
-        count: (U,) how often each text is in the list.
-        weight: (U,) of one member.
+    The table is (U, U), with each text as the reference, for (U,) counts and weights of members.
     """
     others = np.tile(weight * count, (len(count), 1))
     np.fill_diagonal(others, weight * (count - 1))

@@ -289,18 +289,16 @@ def recipe_for(
     """Return the recipe of the features for an adaptation.
 
     Args:
-        lists: the adaptation lists, which sources learn from: for example, values of categories.
+        lists: the adaptation lists, which sources learn from.
         gain: a metric or a column.
         categorical: columns whose values become features of 0 and 1.
         add: further sources of features.
-        features: names, labels or patterns of the columns of the lists that are features; None
-            takes the features of the lists.
+        features: names, labels or patterns of columns; None takes the features of the lists.
         exclude: names, labels or patterns of columns that are not features.
 
     Raises:
         DataError: if there is no such column or extra, or a source cannot be fitted.
-        UsageError: if `categorical`, `features` or `exclude` is not a list of names, the gain is
-            a category, or there is no such source.
+        UsageError: if an option is not a list of names, or the gain is a category.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
@@ -337,12 +335,7 @@ def _find_columns(lists: NBest, columns: str | Iterable[str], parameter: str) ->
 
 
 def _refuse_gain(names: Iterable[str], gain: Collection[str], parameter: str) -> None:
-    """Refuse the gain as a feature.
-
-    Args:
-        names: of features, or of columns that become features.
-        gain: the columns of the gain.
-        parameter: that names the features.
+    """Refuse the gain as one of the features that a parameter names.
 
     Raises:
         UsageError: if one of the names is the gain.

@@ -282,10 +282,8 @@ def add_features(
 
     Args:
         lists: the lists.
-        sources: the name of a source, such as `length`, or a source with its settings, or several
-            of them. One that learns from adaptation sentences learns from these lists, and leaves
-            each sentence out where it computes its features; `source.fitted(lists)` is the source
-            for new lists.
+        sources: a source such as `length`, or several; one that learns from sentences leaves out
+            the sentence whose features it computes, and `source.fitted(lists)` suits new lists.
         progress: True draws bars of slow sources on standard error; or a callback.
 
     Raises:

@@ -104,11 +104,7 @@ def resolve_without_lists(name: str) -> Metric:
 
 
 def default_gain(lists: NBest, *, canonical: bool) -> str:
-    """Return the name of the default gain of lists with references.
-
-    TER if there are canonical weights or the lists have the totals of a decoder: they are
-    translations. Else chrF: on captions and summaries, weights that are adapted by TER choose worse
-    than no adaptation.
+    """Return the default gain of lists with references: TER for translations, else chrF.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"])
@@ -146,15 +142,10 @@ def list_reported_metrics(gains: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def find_distinct(lists: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, Int64]:
-    """Return the distinct texts of each list, or of groups of lists, group by group.
+    """Return the distinct texts of each list, or of groups of lists (sentences,), group by group.
 
-    Args:
-        lists: the lists.
-        group: (sentences,) the group of each list; default: each list is a group.
-
-    Returns:
-        (texts,) the group of each, ascending; (texts,) its number in `lists.strings`; and
-        (candidates,) the distinct text of each candidate.
+    They are (texts,) the group of each, ascending; (texts,) its number in `lists.strings`; and
+    (candidates,) the distinct text of each candidate.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["b", "a", "b"], ["a"]], [[[0.0]] * 3, [[0.0]]], ["LM0"])
@@ -207,9 +198,6 @@ def corpus_score(
 
 def score_choice(lists: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
     """Return the corpus score of one candidate of each list, whose positions are (sentences,).
-
-    The score of a column is the mean over the choices that have a value; their number is the detail
-    `NAME.judged` of the score.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
@@ -294,10 +282,9 @@ def gains(
 ) -> Float64:
     """Return the gain of every candidate, (candidates,), in words; higher is better.
 
-    TER: minus the edits. BLEU: sentence BLEU+1 (Lin and Och, 2004) times the reference length.
-    chrF: the sentence score, as a fraction, times the mean reference length. `ter+bleu`: the mean
-    of the gains of TER and BLEU. WER: minus the edits. CER: minus the edits of characters. A
-    column, or a Python function: its value, in its own unit; NaN where the column has none.
+    TER, WER: minus the edits. BLEU: sentence BLEU+1 (Lin and Och, 2004) times the reference length.
+    chrF: as a fraction, times the mean reference length. CER: minus the edits of characters. A
+    column or a function: its value, NaN where it has none.
 
     Args:
         lists: the lists, with references if the metric needs them.
@@ -324,9 +311,6 @@ def gains(
 
 def count_statistics(lists: NBest, metric: str | Metric = "bleu") -> Float64:
     """Return the counts of every candidate, (candidates, S), with sacreBLEU's definitions.
-
-    TER: edits, reference length. BLEU: matches of order 1 to 4, n-grams of order 1 to 4, reference
-    length. `Metric.value` of their sums is a corpus score.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.

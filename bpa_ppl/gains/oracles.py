@@ -84,20 +84,15 @@ def oracles(
     jobs: int = 1,
     progress: Reporter | None = None,
 ) -> Oracles:
-    """Return the candidate of each list with the best sentence score.
-
-    The same choice as scoring every candidate with sacreBLEU, ties included. With several
-    references TER counts the edits to the nearest over the mean length, as sacreBLEU does.
+    """Return the candidate of each list with the best sentence score, as sacreBLEU computes it.
 
     Args:
         lists: lists, with references if the metric needs them.
         gain: "ter", "bleu" (smoothed, effective order), "chrf", settings, a function, or the
             name of a column of the lists: `comet`, or `-ter` if lower is better.
-        ties: "canonical" takes the most preferred of equally good candidates; "shared" takes all of
-            them alike. Equally preferred candidates are shared in any case: see `Oracles.share`.
-            The position in the list never decides.
-        preference: (candidates,) higher is preferred, such as canonical scores; default: the totals
-            of the decoder; without totals, nothing is preferred.
+        ties: "canonical" takes the most preferred of equally good candidates; "shared" takes all,
+            as of equally preferred ones in any case: see `Oracles.share`.
+        preference: (candidates,) higher is preferred; default: the totals of the decoder, if any.
         jobs: workers; -1 uses all cores.
         progress: called with the sentences done, their total, and a note.
 
@@ -124,12 +119,7 @@ def oracles(
 def judge_candidates(
     lists: NBest, gain: Metric, ranking: Float64, ties: str, **options: Any
 ) -> tuple[Oracles, Float64]:
-    """Score the candidates that have values of the gain, and choose oracles.
-
-    Returns:
-        the oracles; and (candidates,) sentence scores, higher is better, and NaN for candidates
-        that do not compete.
-    """
+    """Return oracles, and (candidates,) scores: NaN for candidates without a value of the gain."""
     judged, values = select_judged(lists, gain), np.full(len(ranking), np.nan)
     values[judged.rows] = gain.signed(scores_and_gains(judged.lists, gain, **options)[0])
     return choose_oracles(lists, gain, values, ranking, ties, judged.lists.references), values

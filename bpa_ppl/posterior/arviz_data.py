@@ -101,15 +101,11 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
 
 
 def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
-    """Return any posterior as `Draws`: the draws of its variables that are numbers.
-
-    Args:
-        posterior: InferenceData, a DataTree or a Dataset, or Draws, which are returned as they are.
-        finite: whether to refuse weights that are not finite numbers.
+    """Return ArviZ's data, or `Draws`, as `Draws` of its variables that are numbers.
 
     Raises:
-        DataError: if there are no draws, one is not a finite number, or the parts of the posterior
-            do not fit together.
+        DataError: if there are no draws, one is not a finite number (unless `finite` is false), or
+            the parts of the posterior do not fit together.
         UsageError: if it is not a posterior.
 
     >>> from xarray import Dataset, DataTree
@@ -128,12 +124,7 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
 def as_weight_draws(posterior: Posterior, *, finite: bool = True) -> WeightDraws:
     """Return any posterior with draws of `weights` as draws of the weights of features.
 
-    A single weight becomes one feature, and a table of weights as many as it has cells, named by
-    their coordinates.
-
-    Args:
-        posterior: as for `as_draws`.
-        finite: as for `as_draws`.
+    A table of weights becomes as many features as it has cells, named by their coordinates.
 
     Raises:
         DataError: as `as_draws`, or if there are no weights with names.

@@ -114,8 +114,7 @@ def read_weight_draws(path: str | Path) -> WeightDraws:
     """Load a posterior of `weights` from NetCDF as plain arrays, without ArviZ and xarray.
 
     Raises:
-        DataError: naming the file, if it cannot be read, is damaged, or holds no draws of
-            `weights` that are finite numbers, one for each named feature.
+        DataError: naming the file, if it is damaged or has no finite draws of named weights.
 
     >>> import numpy as np
     >>> from bpa_ppl.posterior.weight_draws import name_weights

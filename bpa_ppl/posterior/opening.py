@@ -443,12 +443,6 @@ def open_draws(
     Left out are texts and complex numbers and, of other programs, discrete variables and cells that
     are not finite numbers, unless `var_names` names them, or there are weights of features.
 
-    Args:
-        data: as for `open_posterior`.
-        name: of the posterior, for messages.
-        var_names: variables, features, or single cells such as `theta[3]`; None takes all.
-        log_weights: as for `open_posterior`.
-
     Raises:
         DataError: as `open_posterior`, or if there is no continuous variable, or none of a name.
         UsageError: if it is not a posterior.
@@ -482,15 +476,12 @@ def open_to_show(
 def read_posterior(posterior: Any) -> InferenceData:
     """Return a posterior in any form as ArviZ's data: InferenceData, or a DataTree with ArviZ 1.
 
-    Args:
-        posterior: the path of a NetCDF file, of a folder of Zarr, or of CSV files of CmdStan by a
-            pattern such as `output_*.csv`; a CSV file or a data frame with the columns chain and
-            draw; arrays by name, (chains, draws, …); NumPyro's `MCMC` or emcee's sampler after its
-            run; or what is ArviZ's data already.
+    It is a NetCDF file, a folder of Zarr, CSV files of CmdStan by a pattern such as `output_*.csv`,
+    a CSV file or a data frame with the columns chain and draw; arrays by name, (chains, draws, …);
+    NumPyro's `MCMC` or emcee's sampler after its run; or ArviZ's data.
 
     Raises:
-        DataError: naming the file, if it cannot be read or is damaged, or holds no draws; or draws
-            of features that are not finite numbers.
+        DataError: naming the file, if it cannot be read or is damaged, or holds no draws.
         UsageError: if it is not a posterior.
 
     >>> read_posterior("no.nc")

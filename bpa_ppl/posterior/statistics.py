@@ -303,18 +303,10 @@ def estimate_tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> Float64:
 
 
 def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, Float64]:
-    """Return log weights of draws for the posterior without each of some observations, and k̂.
+    """Return log weights (S, D) of draws for the posterior without each observation, and k̂ (S,).
 
-    A draw of weight w has the weight w / p(observation | draw) in the posterior without that
-    observation (Gelfand 1996); these weights are Pareto-smoothed, unless all are equal (Vehtari et
-    al. 2017).
-
-    Args:
-        log_weight: (D,) of the draws.
-        log_likelihood: (S, D) of the observation that is left out.
-
-    Returns:
-        (S, D) and (S,).
+    They are w / p(observation | draw) (Gelfand 1996), from (D,) and (S, D) logarithms, and
+    Pareto-smoothed unless all are equal (Vehtari et al. 2017).
 
     >>> loo_log_weights(np.zeros(3), np.ones((1, 3)))
     (array([[-1., -1., -1.]]), array([0.]))

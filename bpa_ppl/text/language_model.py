@@ -125,10 +125,7 @@ class NgramModel(TextModel):
     def train(
         cls, paths: Iterable[AnyPath], order: int = 3, progress: bool | Reporter = False
     ) -> NgramModel:
-        """Return the model of text files, one sentence per line, words separated by spaces.
-
-        A million lines, 17 million words, need 0.8 GiB of memory for order 3, and 1.5 GiB for
-        order 5.
+        """Return the model of text files: 0.8 GiB for a million lines and order 3, 1.5 for order 5.
 
         Raises:
             DataError: if a file cannot be read, or as `estimate`.

@@ -57,12 +57,7 @@ def is_model(path: AnyPath) -> bool:
 def read_or_train(
     paths: Sequence[AnyPath], order: int = 3, progress: bool | Reporter = False
 ) -> NgramModel:
-    """Return the language model of some files, whose format is detected.
-
-    Args:
-        paths: text files, which are concatenated, or one finished model.
-        order: of the model of a text; ignored for a finished model.
-        progress: True draws a bar; or a callback.
+    """Return the language model of some texts, or of one finished model.
 
     Raises:
         DataError: if a file cannot be read, is damaged, or has no text.
@@ -126,14 +121,10 @@ def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> _TextStatistics
 
 
 def read_arpa(path: AnyPath) -> NgramModel:
-    """Return the model of an ARPA file, plain or compressed.
-
-    Without `<unk>`, the logarithm of unknown words is −100, as in KenLM.
+    """Return the model of an ARPA file; without `<unk>`, unknown words have the logarithm −100.
 
     Raises:
-        DataError: with the line, if the file is invalid: a section or a line is missing, a number
-            is malformed, a probability is above 1, or an n-gram occurs twice, or without its
-            context.
+        DataError: with the line, if the file is invalid.
     """
     return _ArpaReader(path).model()
 

@@ -297,12 +297,8 @@ def estimate_probabilities(
 def estimate_discounts(n: Sequence[float]) -> list[float] | None:
     """Return the discounts of counts of 1, 2, and 3 or more; None if they cannot be estimated.
 
-    With n_i the (expected) number of n-grams with count i and y = n_1 / (n_1 + 2 n_2), they are
-    D_i = i − (i + 1) y n_(i+1) / n_i (Chen and Goodman, 1998, Eq. 26). They cannot be estimated if
-    an n_i is zero or a D_i is not positive: the text is small, or artificial.
-
-    Args:
-        n: the numbers of n-grams with counts 0 to 4.
+    With n_i n-grams of count i, 0 to 4, and y = n_1 / (n_1 + 2 n_2), they are D_i = i − (i + 1) y
+    n_(i+1) / n_i (Chen and Goodman, 1998, Eq. 26); an n_i may be zero, or a D_i not positive.
 
     >>> estimate_discounts([0, 8, 4, 2, 1])
     [0.5, 1.25, 2.0]
@@ -321,12 +317,8 @@ def interpolate(
 ) -> tuple[Float64, Float64]:
     """Return (n-grams,) p of the last word of each, and (contexts,) the back-off weights.
 
-    Args:
-        context: (n-grams,) the n-gram without its last word.
-        suffix: (n-grams,) the n-gram without its first word.
-        count: (n-grams,) adjusted.
-        discount: (n-grams,) of the counts.
-        lower: (contexts,) p of the shorter n-grams.
+    `context` and `suffix` are n-grams without their last and first word, and `lower` is (contexts,)
+    p of the shorter ones.
     """
     total = np.bincount(context, count, len(lower))
     left = np.bincount(context, discount, len(lower))

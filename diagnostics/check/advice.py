@@ -83,20 +83,12 @@ class Advice:
         self.count = draws.shape[1]
 
     def more_draws(self, shortage: float = MORE) -> str:
-        """Return how to get more effective draws.
-
-        Args:
-            shortage: how many times as many effective draws are needed; infinite if unknown.
-        """
+        """Return how to get so many times as many effective draws (infinite if unknown)."""
         more = self._draw_more(shortage)
         return f"{more or 'raising draws is not enough'}{', or' if more else ';'} {_OTHER_SAMPLER}"
 
     def more_samples(self, shortage: float) -> str:
-        """Return how to get importance weights with a larger effective sample size.
-
-        Args:
-            shortage: how many times as many effective samples are needed.
-        """
+        """Return how to get so many times as many effective samples."""
         more = self._draw_more(shortage) if "draws" in self.settings or not self.known else ""
         return f"{more}, or {_MARKOV_CHAIN}" if more else _MARKOV_CHAIN
 
@@ -124,11 +116,7 @@ class Advice:
         return self.other_steps(larger=False) if self.known else _LONGER
 
     def other_steps(self, larger: bool) -> str:
-        """Return how to change the step size.
-
-        Args:
-            larger: whether steps should be larger, or else smaller.
-        """
+        """Return how to make steps larger, or else smaller."""
         return "use nuts"
 
     def fewer_divergences(self) -> str:
@@ -256,7 +244,7 @@ class IsotropicAdvice(WalkAdvice):
         return self.other_steps(larger=False) if shortage > MORE else super().more_draws(shortage)
 
     def other_steps(self, larger: bool) -> str:
-        """Return which walk has better steps."""
+        """Return how to make steps larger, or else smaller."""
         return "use rwm, whose steps have the shape of the posterior"
 
 

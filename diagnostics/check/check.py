@@ -330,13 +330,9 @@ def _hash_inputs(draws: Draws, diagnostics: Mapping[str, Diagnostic]) -> str:
 
 
 def refuse_unconverged(posterior: Posterior, name: str | Path = "") -> None:
-    """Raise NotConverged, with the table of the check, if a posterior fails it.
+    """Raise NotConverged, with the table of the check, if a posterior, called `name`, fails it.
 
     Draws that record their check, and have not changed since, are not checked again.
-
-    Args:
-        posterior: as for `check`.
-        name: what the message calls it, such as its file, if there are several.
 
     Raises:
         NotConverged: if it fails.

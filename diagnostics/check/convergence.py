@@ -278,12 +278,7 @@ def _find_shortage(run: Run) -> float:
 
 
 def _advise_agreement(run: Run, settled: bool) -> str:
-    """Return how to make chains agree.
-
-    Args:
-        run: the draws.
-        settled: whether a longer warm-up may help.
-    """
+    """Return how to make chains agree; `settled`: a longer warm-up may help."""
     if run.at_several_modes:
         return OF_MODES
     return run.advice.agreement(max(_find_shortage(run), MORE), settled)
@@ -307,11 +302,9 @@ def _limit_z(run: Run, level: float) -> tuple[float, float]:
 def compare_beginning(values: Float64, level: float = 0.005) -> Float64:
     """Return the z-score of the first tenth of the draws against the second half, (C, D, …) ↦ (…).
 
-    It is the difference of their means, over all chains, in units of its Monte-Carlo standard error
+    It is the difference of their means of rank-normalised draws in units of its Monte-Carlo error
     (Geweke 1992), scaled as by `_z_score`. The error is that of the second half, by ArviZ, for as
-    many draws as both parts have: draws that come from elsewhere vary much, and would hide it. The
-    first tenth has at least four draws of each chain. Draws are replaced by the normal scores of
-    their ranks, as for R-hat, so that a few far draws of heavy tails do not decide.
+    many draws as both parts have: draws that come from elsewhere vary much, and would hide it.
 
     Chains that come from four standard deviations away:
 
@@ -396,17 +389,12 @@ def _normalise_ranks(values: Float64) -> Float64:
 
 
 def _z_score(shift: Float64, errors: Float64, effective: Float64, level: float) -> Float64:
-    """Return the z-score of a difference of two means.
+    """Return the z-score of a difference (…) of two means.
 
-    Its error is estimated from windows of about ten autocorrelation times, so that the ratio is
-    approximately Student's t, with ESS / 10 degrees of freedom for each estimate (Welch 1947). It
-    is scaled so that its quantile is that of a normal distribution.
-
-    Args:
-        shift: (…) the difference.
-        errors: (n, …) independent estimates, whose squares add up to its squared standard error.
-        effective: (n, …) effective draws of each.
-        level: one-sided, at which the quantiles agree.
+    Errors, (n, …) of independent estimates, are estimated from windows of about ten autocorrelation
+    times, so the ratio is nearly Student's t, with ESS / 10 degrees of freedom for each (Welch
+    1947).
+    It is scaled so that its one-sided quantile at the level is that of a normal distribution.
     """
     from scipy.special import ndtri, stdtrit
 

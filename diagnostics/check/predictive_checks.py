@@ -54,23 +54,12 @@ def _check_lists(draws: WeightDraws, lists: NBest) -> tuple[NBest, Int64]:
 
 
 def with_predictions(posterior: Posterior, lists: NBest, *, seed: int = 0) -> InferenceData:
-    """Return the posterior with predictions of the lists, for the checks of ArviZ.
+    """Return the posterior with predictions of the lists, (C, D, S), for the checks of ArviZ.
 
-    Each draw λ predicts one candidate of each sentence, drawn from p(e|f,λ). The variable `oracle`
-    of the group `posterior_predictive` describes the predictions, and that of `observed_data` the
-    oracles: the position in the list from 0, plus a uniform random number in [0, 1), so that it
-    is continuous. The probability integral transform (`loo_pit`) is then exactly uniform if the
-    model is correct (randomised as by Smith 1985). Values below 1/2 on average mean that oracles
-    rank higher in the lists than the model expects.
-
-    Args:
-        posterior: draws of the weights; draws with importance weights are resampled, because ArviZ
-            treats all draws equally.
-        lists: the lists that it was adapted to, in the same order.
-        seed: of the predictions, and of the resampling.
-
-    Returns:
-        InferenceData, or a DataTree, with predictions (C, D, S) in float32.
+    Each draw λ predicts one candidate of each sentence, drawn from p(e|f,λ). `oracle` is the
+    position in the list, plus a uniform number in [0, 1), so that the probability integral
+    transform (`loo_pit`) is uniform if the model is correct (Smith 1985). Draws with importance
+    weights are resampled.
 
     Raises:
         DataError: if these are other lists, or features are missing.

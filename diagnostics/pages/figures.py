@@ -37,14 +37,7 @@ _DPI = 200
 def empty_figure(
     rows: int, columns: int, height: float, *, share_x: bool = True
 ) -> tuple[Figure, Any]:
-    """Return a figure that is as wide as a phone, and its axes, (rows, columns).
-
-    Args:
-        rows: number of rows of axes.
-        columns: number of columns of axes.
-        height: of one row, in inches.
-        share_x: whether the axes of a column share their x axis.
-    """
+    """Return a figure as wide as a phone, and its axes, (rows, columns); height is in inches."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_INCHES, height * rows + 0.5), layout="constrained")
@@ -62,14 +55,7 @@ def label(name: str, longest: int = _MAX_LABEL) -> str:
 
 
 def _save(figure: Figure, file: Any, kind: str, dpi: int) -> None:
-    """Save a figure; the same figure always gives the same bytes.
-
-    Args:
-        figure: the figure.
-        file: a path, or a binary file.
-        kind: `png`, `svg`, `pdf` or `webp`.
-        dpi: resolution of PNG and WebP files.
-    """
+    """Save a figure as `png`, `svg`, `pdf` or `webp`; the same one always gives the same bytes."""
     from matplotlib import rc_context
 
     no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -89,14 +75,7 @@ def write_figure(figure: Figure, path: str | Path, dpi: int = 120) -> None:
 
 
 def embed_figure(figure: Figure, alternative: str, caption: str = "", kind: str = "webp") -> Html:
-    """Return a matplotlib figure as a block of a page.
-
-    Args:
-        figure: as wide as `empty_figure` makes it.
-        alternative: describes the figure for readers who do not see it.
-        caption: explains how to read it.
-        kind: `webp` for dense figures such as traces, `svg` for figures of few lines.
-    """
+    """Return a figure as a block of a page; `webp` suits dense figures such as traces."""
     file = BytesIO()
     _save(figure, file, kind, _DPI)
     source = f"data:{_MEDIA[kind]};base64,{b64encode(file.getvalue()).decode('ascii')}"
@@ -163,13 +142,7 @@ def plot(
 
 
 def plots(pictures: Sequence[Html], caption: str, names: Sequence[tuple[str, str]] = ()) -> Html:
-    """Return plots side by side, as many as fit, with a legend.
-
-    Args:
-        pictures: from `plot`.
-        caption: explains how to read them.
-        names: style and name of each kind of lines.
-    """
+    """Return plots side by side, as many as fit, with the style and name of each kind of lines."""
     return render("plots", pictures, caption, names)
 
 

@@ -137,13 +137,10 @@ def plot_trace(
 
     Args:
         posterior: chains, in any form that `read_posterior` takes.
-        var_names: features, or variables such as `tau`, of which all cells are drawn, or single
-            cells such as `theta[3]`; None is those that mix worst. At most 100 are drawn.
+        var_names: features, variables with all their cells, or single cells such as `theta[3]`, at
+            most 100; None is those that mix worst.
         top: the number of these.
         log_weights: `none` if no variable has importance weights of the draws, as for `compare`.
-
-    Returns:
-        a figure of Matplotlib, a row for each; see `figure.savefig`.
 
     Raises:
         DataError: if there are no chains, or no variable with a name.

@@ -197,15 +197,12 @@ def density_to_simulate(
     """Return the log density of lists whose oracles or answers are simulated, for `calibrate`.
 
     Args:
-        lists: their references are needed only for a likelihood that uses gains, because oracles
-            are simulated. For `preference` the preferences of the lists say which candidates are
-            compared and who answered, and the answers are simulated.
+        lists: the lists; preferences in them say which candidates are compared, and by whom.
         weights: the canonical weights λ_T.
         prior: from which the weights are drawn.
-        likelihood: one that is a distribution of the observations: `oracle` or `preference`.
+        likelihood: a distribution of the observations: `oracle` or `preference`.
         gain: if the likelihood uses gains; as for `adapt`.
-        model: a NumPyro model with the sites `weights` and `oracle`, such as one of your own; its
-            other sampled sites are calibrated, too.
+        model: a NumPyro model with the sites `weights` and `oracle`, such as one of your own.
 
     Raises:
         DataError: if lists and weights do not fit together.

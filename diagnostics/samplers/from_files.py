@@ -48,14 +48,7 @@ Settings = Mapping[str, Mapping[str, Any]]
 def compare_files(
     files: Mapping[str, str], *, with_reference: bool = True, seed: int = 0, **options: Any
 ) -> tuple[Comparison, Made]:
-    """Compare the posteriors in some files.
-
-    Args:
-        files: their paths, as for `compare`, by names for them.
-        with_reference: whether the last one is the reference; otherwise each is compared with the
-            others.
-        seed: of permutations and resamples.
-        options: other keyword arguments of `compare`.
+    """Compare posteriors in files, as `compare`, by names for them; the last may be the reference.
 
     Raises:
         BpaError: as `compare`.
@@ -78,16 +71,9 @@ def compare_program(
     seed: int = 0,
     **options: Any,
 ) -> tuple[Comparison, Made]:
-    """Run samplers on a NumPyro program, and compare them with a long run.
+    """Run samplers on a program, `module:function` or `FILE.py:function`, and compare them.
 
-    Args:
-        model: the program, as `module:function` or `FILE.py:function`.
-        data: a JSON file of its arguments.
-        reference_file: a posterior that is the reference in place of a long run.
-        samplers: their names.
-        settings: of each sampler, by its name.
-        seed: of the first run.
-        options: other keyword arguments of `compare_samplers`.
+    The arguments of the program are in a JSON file. `options` are those of `compare_samplers`.
 
     Raises:
         BpaError: as `compare_samplers`; or if the model or its data cannot be read.
@@ -117,17 +103,9 @@ def compare_on_lists(
 ) -> tuple[Comparison, Made]:
     """Run samplers on n-best lists, and compare them with a long run, and their choices.
 
-    Args:
-        lists: the adaptation lists.
-        weights: the canonical weights, as for `adapt`.
-        adapting: its keyword arguments likelihood, gain and prior.
-        samplers: their names.
-        settings: of each sampler, by its name.
-        reference: the sampler of the long run.
-        others: files of posteriors of the same data from elsewhere, by name.
-        test: lists to be reranked with each posterior; None reranks the adaptation lists.
-        seed: of the first run.
-        options: other keyword arguments of `compare_samplers`.
+    `adapting` has the arguments likelihood, gain and prior of `adapt`; `others` are files of
+    posteriors of the same data, by name; `test` are the lists to rerank, by default `lists`.
+    `options` are those of `compare_samplers`.
 
     Raises:
         BpaError: as `adapt` and `compare_samplers`.

@@ -99,16 +99,11 @@ def _degrees_of_freedom(size: Float64) -> Float64:
 
 
 def bound_bias(draws: Draws, reference: Draws) -> tuple[float, str]:
-    """Return a bound that no mean's absolute bias exceeds, with a probability of 95%.
+    """Return a bound of the absolute bias of all means (95%), and the weight with the largest one.
 
-    For each weight, the absolute difference of the means plus the one-sided quantile of Student's t
-    times the Monte-Carlo error of both is a bound for this weight. The largest one is a bound for
-    all weights at the same time, without a correction: it is at least the bound for the weight
-    whose bias is in truth the largest (an intersection-union test, Berger 1982).
-
-    Returns:
-        the bound, in posterior standard deviations of the reference, and the weight whose bias may
-        be that large.
+    It is in posterior standard deviations of the reference. For each weight, it is the difference
+    of the means plus the quantile of Student's t times the errors of both. The largest holds for
+    all weights at once (an intersection-union test, Berger 1982).
 
     >>> from bpa_ppl.posterior.draws import name_array
     >>> def draws(seed, count):
@@ -153,11 +148,6 @@ def estimate_share(draws: Draws, beyond: npt.ArrayLike, expected: float) -> Esti
     """Return the shares of draws beyond quantiles, with the error of the expected share.
 
     Few draws are beyond an outer quantile, so their own share says too little about the error.
-
-    Args:
-        draws: the draws.
-        beyond: (C, D, …) bool.
-        expected: the share if a quantile is correct.
     """
     share, _, size = estimate_mean(draws, beyond)
     if not size.all():  # all draws are on one side

@@ -43,14 +43,7 @@ def uniformity_test(values: npt.ArrayLike) -> float:
 
 
 def uniform_bands(count: int, probability: float = 0.95) -> tuple[Float64, Float64, Float64]:
-    """Return simultaneous bands of the empirical distribution function of uniform values.
-
-    Args:
-        count: the number N of values.
-        probability: that the whole function lies within the bands.
-
-    Returns:
-        points, lower and upper bounds at them, all (points,).
+    """Return points, and simultaneous lower and upper bounds of the ECDF of N uniform values.
 
     >>> points, lower, upper = uniform_bands(100)
     >>> bool((lower < points).all() and (points < upper).all())
@@ -64,13 +57,9 @@ def uniform_bands(count: int, probability: float = 0.95) -> tuple[Float64, Float
 def find_detected_shift(
     replications: int, ranked: int, level: float, probability: float = 0.95
 ) -> float:
-    """Return the shift of all draws that the test of their ranks finds with a probability.
+    """Return the shift of all draws, in sd, that the test of their ranks finds with a probability.
 
-    Draws and truth have normal distributions of the same width. The probability is computed exactly
-    from the distribution of the ranks, which are binomial given the truth.
-
-    Returns:
-        the shift in posterior standard deviations; infinite if it is above 5.
+    Draws and truth have normal distributions of the same width; infinite if it is above 5.
 
     >>> round(find_detected_shift(100, 19, 0.05), 2)
     0.44

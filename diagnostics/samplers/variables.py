@@ -344,15 +344,8 @@ def _describe_incomplete(
 ) -> str:
     """Return how many variables are compared, and why the others are not.
 
-    Args:
-        count: of the cells that are compared.
-        runs: of all posteriors.
-        common: the variables that all have, and their cells.
-        one_sided: the variables that only some have.
-        uneven: the cells that only some have as finite numbers.
-
-    Returns:
-        empty if the compared variables determine all others.
+    Empty if the compared variables determine all others. `one_sided` are variables, and `uneven`
+    cells, that only some posteriors have.
     """
     without = {*chain.from_iterable(uneven.values())}
     finite = {v for v, labels in common.items() if without.isdisjoint(labels)}

@@ -53,11 +53,7 @@ class Likelihood(Component, frozen=True):
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
     def defaults(self, observed: Observations) -> Likelihood:
-        """Return the likelihood with a value for every setting that is None.
-
-        Args:
-            observed: what it observes.
-        """
+        """Return the likelihood with a value for each setting that is None."""
         return self
 
     def evidence(self, *, canonical: bool) -> Likelihood:
@@ -73,11 +69,7 @@ class Likelihood(Component, frozen=True):
         return False
 
     def observes_answers(self, *, of_two: bool) -> bool:
-        """Return whether it observes the answers of judges, who chose one of a few candidates.
-
-        Args:
-            of_two: whether the gain says which of two candidates was chosen, see `Judged`.
-        """
+        """Return whether it observes answers of judges; `of_two` is that of `Judged`."""
         return self.observes == "preferences"
 
     def log_concave_start(self) -> Likelihood | None:
@@ -88,13 +80,7 @@ class Likelihood(Component, frozen=True):
         return None
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
-        """Fold constant settings into the lists, once and in NumPy.
-
-        Another value of such a setting then needs no new compilation.
-
-        Returns:
-            the lists to condition on, and the likelihood that observes them.
-        """
+        """Return the lists to condition on, with constant settings, and the likelihood for them."""
         return lists, self
 
     def sample_parameters(self) -> Likelihood:

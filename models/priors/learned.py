@@ -66,21 +66,17 @@ def learn_prior(
 ) -> Prior:
     """Learn a prior for a new domain from the posteriors of other domains.
 
-    The weights of a domain are a draw from N(μ, Σ); the learned prior is the distribution of the
-    weights of one more domain, N(μ, Σ + the uncertainty of μ). Features are matched by name: a
-    domain has no evidence on features that it lacks. See `learn_hierarchy`.
+    The weights of a domain are a draw from N(μ, Σ); the learned prior is N(μ, Σ + the uncertainty
+    of
+    μ). Features are matched by name. See `learn_hierarchy`.
 
     Args:
-        posteriors: one per domain, by label or as a list; paths are read. One domain is enough, and
-            then Σ is the value that it is shrunk to.
+        posteriors: one or more, by label or as a list; paths are read.
         shrinkage: the value that Σ is shrunk to, as a share of the variance of the posteriors' own
-            priors; None is 0.05 (of σ_T = 0.1 that is 0.005 I), and 1 if no feature has a canonical
-            weight.
+            priors; None is 0.05, and 1 if no feature has a canonical weight.
         strength: the number of domains that the shrinkage counts as; None is 10, and 100 if no
             feature has a canonical weight.
-        without: features, or labels of features, that the lists of the new domain lack. The
-            evidence of a domain that has them is then conditioned on weights of 0, because the
-            other weights differ with and without them.
+        without: features, or labels of features, that the lists of the new domain lack.
         unchecked: use posteriors although they fail their check.
 
     Returns:

@@ -449,11 +449,7 @@ class Prior(NamedTuple):
         return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
 
     def write(self, path: str | Path, record: Mapping[str, Any] | None = None) -> None:
-        """Write a prior as JSON; the file is replaced only when it is complete.
-
-        Args:
-            path: of the file.
-            record: further entries of the file, plain values by name; `read` ignores them.
+        """Write a prior, and further plain values by name, as JSON.
 
         Raises:
             DataError: if the file cannot be written.
@@ -520,11 +516,7 @@ class PriorFamily(Component, frozen=True):
         raise NotImplementedError
 
     def model(self, match: Match) -> Callable[..., None] | None:
-        """Return the NumPyro program of a prior with several sites; None is the published one.
-
-        Args:
-            match: as for `build`, whose result is the program's prior.
-        """
+        """Return the NumPyro program of a prior with several sites; None is the published one."""
         return None
 
 

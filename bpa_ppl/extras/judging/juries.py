@@ -639,11 +639,7 @@ def measure_change(sure: Float64, after: Float64, weight: Float64) -> float:
 def estimate_value(sure: Float64, scale: float) -> Float64:
     """Return how much a further answer is expected to raise the probability of a right choice.
 
-    Args:
-        sure: (n,) the probability of the choice before the answer, at least ½.
-        scale: s, the standard deviation of its logit after the answer. The mean of this logit is
-            the logit before the answer times √(1 + π s² / 8), so that the probability stays the
-            same on average (MacKay 1992).
+    Its logit then has the deviation s, and a mean that keeps the average probability (MacKay 1992).
 
     >>> estimate_value(np.array([0.5, 0.9, 0.99]), 1.5).round(3).tolist()
     [0.234, 0.006, 0.0]

@@ -207,12 +207,9 @@ class Session:
         return self._question
 
     def answer(self, answer: str, *, correction: str | None = None) -> Judgement:
-        """Record the answer to the question that `next` returned, and update the posterior.
+        """Record `first`, `second`, `tie` or `skip`, and update the posterior.
 
-        Args:
-            answer: the place of the better candidate, `first` or `second`; `tie`; or `skip`.
-            correction: a text that the rater wrote for the source. It is left out if it is blank
-                or equals the text of the better candidate.
+        A correction that is blank, or equals the text of the better candidate, is left out.
 
         Raises:
             DataError: if the journal cannot be written; the answer then does not count.

@@ -219,12 +219,7 @@ FORMS: dict[str, dict[str, Any]] = {
 
 
 def variant_named(form: str, mixture: str = "map") -> Variant:
-    """Return a form of mixture by name.
-
-    Args:
-        form: `weighted`, with all features; `gamma-0`, without smoothing; `flat`; `exponential`; or
-            with only the features `general`, `similarity` or `svm`.
-        mixture: `linear` or `map`.
+    """Return a form of mixture by the names of `--form` and `--mixture`.
 
     Raises:
         UsageError: if there is no such form or mixture.
@@ -499,22 +494,20 @@ def weigh_tables(
     """Return the table of p(t|s) and p(s|t) under a weighted mixture, each fitted to dev.
 
     Args:
-        inside: counts of IN, the small table of the domain.
-        outside: counts of OUT, the large general one.
+        inside: counts of IN.
+        outside: counts of OUT.
         dev: counts of other text of the domain, to fit φ on.
         features: (pairs of OUT, Q), in its order.
         names: (Q,) of the features.
         variant: the form of the mixture; None is the weighted MAP one.
         prior_deviation: see `fit_weights`; None is maximum likelihood, as published.
-        batch: pairs whose probabilities are computed at once; their features in OUT are copied.
+        batch: pairs whose probabilities are computed at once.
 
     Returns:
-        the pairs of IN and OUT, with the columns `direct`, p(t|s), and `inverse`, p(s|t); and the
-        fitted mixture of each column.
+        the pairs with the columns `direct`, p(t|s), and `inverse`, p(s|t); and their mixtures.
 
     Raises:
-        DataError: if the tables and features do not fit, no pair of dev is in the tables, or
-            languages are swapped.
+        DataError: if the tables and features do not fit, or no pair of dev is in the tables.
         UsageError: if dev is IN itself, or IN and OUT are swapped.
 
     >>> inside = PhraseCounts.of(["s", "s"], ["a", "b"], [3, 1])

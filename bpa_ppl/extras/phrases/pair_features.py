@@ -115,23 +115,20 @@ def pair_features(
     scale: Literal["plain", "log"] = "plain",
     progress: bool | Reporter = False,
 ) -> tuple[tuple[str, ...], Float32]:
-    """Return the 22 features of the pairs of a table, each with mean 0 and variance 1.
+    """Return the 22 features of the pairs of a table, with mean 0 and variance 1 (0 if constant).
 
-    Perplexities are exp(−log p / words) of IBM Model 1, given the other side of the pair, and of
-    n-gram models, with the end of the sentence as an additional word. Statistics of words that a
-    corpus does not have are 0. Tokenise and case phrases and corpora in the same way.
+    Tokenise and case phrases and corpora in the same way.
 
     Args:
         table: the counts of phrase pairs of OUT.
         outside: the corpus that the table was extracted from.
         inside: IN, a corpus of the domain.
         iterations: of EM, of IBM Model 1.
-        scale: `plain`, as published, or `log`: logarithms of counts and perplexities, because a
-            few values are a thousand times as large as the others.
+        scale: `plain`, as published, or `log`: logarithms of counts and perplexities.
         progress: True draws a bar on standard error; or a callback.
 
     Returns:
-        The names, `PAIR_FEATURES`, and (pairs, 22) float32. Constant features are 0.
+        The names, `PAIR_FEATURES`, and (pairs, 22) float32.
 
     Raises:
         DataError: if the table has no pairs, no word of one side of it is in its corpus, or the
@@ -285,20 +282,15 @@ def svm_feature(
 ) -> Float32:
     """Return the decision values of a linear SVM that separates pairs of IN from others.
 
-    Foster et al. (2010), Section 3.4. Positive examples are the pairs in both tables; both classes
-    have the same weight.
+    Foster et al. (2010), Section 3.4: positive are the pairs in both tables, (pairs of OUT, 1)
+    float32 with mean 0 and variance 1 is the result, and at most 100,000 examples are drawn.
 
     Args:
         outside: the counts of phrase pairs of OUT.
         inside: those of IN.
         features: (pairs of OUT, Q).
-        negatives: `no-common`, the pairs of OUT whose source phrase is in IN, but has no
-            translation that both tables share (definition 2 of the paper, its default); `source`,
-            all pairs of OUT that are not in IN, but whose source phrase is (definition 1).
-        seed: of the draw of 100,000 examples, if there are more.
-
-    Returns:
-        (pairs of OUT, 1) float32, with mean 0 and variance 1.
+        negatives: `no-common` (definition 2 of the paper, its default) or `source` (definition 1).
+        seed: of the draw of examples.
 
     Raises:
         DataError: if a class has no examples.

@@ -395,18 +395,11 @@ class Lexicons:
         return tables
 
     def learn(self, condition: Side, weights: Iterable[Float64]) -> Float64:
-        """Return the lexicon after one step of EM for each of some weights of the sentence pairs.
+        """Return (pairs of words,) t after one step of EM for each of some (sentences,) weights.
 
         It starts from the lexicon of the whole corpus. A step sets each t to its expected count
-        plus its pseudo-counts, normalised: the posterior density of the lexicon, or without
-        pseudo-counts its likelihood, does not decrease.
-
-        Args:
-            condition: the conditioning side.
-            weights: for each step (sentences,), not negative.
-
-        Returns:
-            (pairs of words,) t, in the order of the rows of the text.
+        plus
+        its pseudo-counts, normalised, so the posterior density of the lexicon does not decrease.
         """
         text, mean = self.texts[condition], self.whole_corpus[condition]
         table, pseudo = mean.copy(), self.prior * mean if self.prior else None

@@ -47,10 +47,8 @@ _FORMS = (
 def read_counts(path: AnyPath) -> PhraseCounts:
     r"""Read counts of phrase pairs; the format is detected automatically.
 
-    It is Parquet, as from `write_counts`; text (also gzip, xz or zstd) with a pair per line,
-    `source ||| target ||| count`; the output of Moses' `extract`, an occurrence per line,
-    `source ||| target ||| 0-0 1-1`; or a phrase table of Moses with its counts c(t) c(s) c(s,t).
-    Words of a phrase are separated by single spaces. Counts of equal pairs are added.
+    It is Parquet, as from `write_counts`; text with lines `source ||| target ||| count`; Moses'
+    `extract`, an occurrence per line, or its phrase table with counts. Equal pairs are added.
 
     Raises:
         DataError: with file and line, if the file is invalid.

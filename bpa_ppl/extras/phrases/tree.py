@@ -58,14 +58,9 @@ class PhraseTree:
     def numbers(
         self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32, add: bool = True
     ) -> Int32:
-        """Return (spans,) the numbers of the phrases in some spans.
+        """Return (spans,) the numbers of the phrases in some spans; `add` makes new nodes, else −1.
 
-        Args:
-            sentences: the numbered words of sentences, and the start of each sentence.
-            starts: (sentences + 1,) the starts of the spans of each sentence.
-            begin: (spans,) the first word of each.
-            words: (spans,) the number of words of each.
-            add: whether new phrases become nodes; otherwise their number is −1.
+        Spans have (sentences + 1,) starts by sentence, and (spans,) first words and lengths.
         """
         if add:  # an upper bound of the number of new nodes
             self._reserve(min(len(sentences[0]) * int(words.max(initial=0)), int(words.sum())))

@@ -262,10 +262,6 @@ def _run(
 def write_sweep(sweep: SweepResult, folder: Path) -> list[Path]:
     """Write the runs as a table, `sweep.csv`, and the figure, `sweep.png`; return the paths.
 
-    Args:
-        sweep: the results.
-        folder: created if it does not exist.
-
     Raises:
         DataError: if the folder or a file cannot be written.
     """

@@ -448,17 +448,13 @@ def serve(
     limits: Limits | None = None,
     ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve a posterior over HTTP until the process is stopped.
-
-    SIGTERM and Ctrl-C finish the requests in work. SIGHUP loads the posterior again; if it comes
-    before connections are accepted, as soon as they are.
+    """Serve a posterior over HTTP until the process is stopped; SIGHUP loads it again.
 
     Args:
         load: returns the reranker, such as `partial(Reranker, "posterior.nc")`.
         host: the address to listen on; by default only this machine can connect.
         port: 0 chooses a free one.
-        allowed_hosts: names that requests may use, besides the host, 127.0.0.1 and localhost; `*`
-            stands for any.
+        allowed_hosts: further names that requests may use; `*` stands for any.
         limits: what a request may take.
         ready: called with the URL when connections are accepted.
 

@@ -102,12 +102,7 @@ def web_application(routes: Sequence[BaseRoute], hosts: Sequence[str], **options
     """Return an application that answers errors as JSON, and no requests to other names.
 
     A page of another site may have resolved its own name to this server. Requests with two lengths
-    of the body are refused.
-
-    Args:
-        routes: what it answers.
-        hosts: names of the server, besides 127.0.0.1 and localhost; `*` stands for any.
-        options: of Starlette.
+    of the body are refused. `options` are those of Starlette.
     """
     kinds = (HTTPException, BpaError, ClientDisconnect, MemoryError, Exception)
     names = ["127.0.0.1", "localhost", *hosts]

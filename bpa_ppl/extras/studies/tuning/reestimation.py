@@ -64,15 +64,12 @@ def reestimate(
 ) -> Reestimation:
     """Re-estimate weights on lists with references.
 
-    The weights that MERT visits are the samples of the weight-trace method.
-
     Args:
         lists: n-best lists of the adaptation sentences, with references if the metric needs them.
         weights: the canonical weights λ_T from which every tuner starts, as for `adapt`.
-        tuner: "mert" (Och, 2003), "mira" (Cherry and Foster, 2012) or "pro" (Hopkins and May,
-            2011); or settings, `Mert(…)`.
-        gain: "bleu" or "ter" of sacreBLEU on tokenised text, a metric with settings, a function,
-            or the name of a column of the lists, which is then no feature: its mean is optimised.
+        tuner: "mert" (Och, 2003), "mira" (Cherry and Foster, 2012), "pro" (Hopkins and May, 2011)
+            or `Mert(…)`.
+        gain: "bleu" or "ter" of sacreBLEU, a metric with settings, a function, or a column.
         seed: the same seed gives the same weights.
         fixed: features whose weights do not change; None fixes `UnknownWordPenalty0`.
         defaults: weights of features that `weights` does not name.
