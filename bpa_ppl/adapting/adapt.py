@@ -29,27 +29,21 @@ if TYPE_CHECKING:
 def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> InferenceData:
     """Condition the weights on the oracles of a few sentences (Eq. 7), or on preferences.
 
-    Settings belong to the object that they are of, `Margin(gamma=4)`, or are written after its
-    name, `"margin:gamma=4"`: this holds for gains, likelihoods, priors, samplers and feature
-    sources.
-
     Args:
         lists: n-best lists of the adaptation sentences, with references if the gain needs them;
-            with no sentence at all the posterior equals the prior, which is warned about unless
-            the likelihood is `none`. An extra `domain` of the sentences numbers their domains.
+            without any sentence the posterior equals the prior, with a warning unless the
+            likelihood is `none`. An extra `domain` of the sentences numbers their domains.
         weights: the canonical weights λ_T, by feature name, or one for each column in their order.
             None starts at 0 for all features but those named as log-probabilities, with a prior
             mean that follows what they have in common; `"equal"` starts at the mean of the
-            standardised features. `StartingWeights` also says which weights are fixed, and where
-            the weights of other features start.
-        settings: gain, sampler, likelihood, features, exclude, categorical, add, prior, model,
-            preset, seed, jobs and progress, as `bpa_ppl.extending.Settings` describes them.
+            standardised features. See `StartingWeights` for others.
+        settings: those of `bpa_ppl.extending.Settings`; settings of a component follow its name,
+            `"margin:gamma=4"`, or belong to an object, `Margin(gamma=4)`.
 
     Returns:
         InferenceData with the groups named in `bpa_ppl.posterior.arviz_data`. Its attribute
-        `sampling_time` has the seconds that the sampler took, with the search for the mode and the
-        warm-up, and `compilation_time` those of compilation; files leave them out unless
-        `write_posterior` is asked for them.
+        `sampling_time` has the seconds of the search for the mode, the warm-up and the draws, and
+        `compilation_time` those of compilation.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.

@@ -39,11 +39,9 @@ def sample(
 ) -> InferenceData:
     """Draw from the posterior of any NumPyro program, and check the draws.
 
-    Constrained supports, plates, `numpyro.deterministic`, `numpyro.factor` and hierarchies are
-    fine. Sites of few discrete values are summed out where the package funsor is installed (the
-    extra `enumerate`); there is no `log_likelihood` then. With an improper prior
-    (`ImproperUniform`) there is no group `prior`, and no check can show that the posterior is
-    proper.
+    Sites of few discrete values are summed out where the package funsor is installed (the extra
+    `enumerate`); there is no `log_likelihood` then. With an improper prior there is no group
+    `prior`, and no check can show that the posterior is proper.
 
     Args:
         model: the program.
@@ -52,22 +50,19 @@ def sample(
         sampler: `auto`, `nuts`, `rwm`, `imh`, `laplace`, `map`, `rwm-isotropic`, a kernel of
             NumPyro such as `numpyro:HMC`, `blackjax:nuts` or `nutpie`, with settings as in
             `nuts:draws=2000,chains=2`; or a `Sampler`. `auto` is `imh` if a pilot sample shows that
-            proposals around the mode fit, else `nuts`: see the attribute `chosen_because`.
+            proposals around the mode fit, else `nuts`.
         seed: the same seed gives the same draws, to the bit on the same machine.
         coords: dimension -> the labels of its cells, as ArviZ takes them.
         dims: site -> the names of its dimensions. By default, they are those of its plates.
-        log_likelihood: whether to compute and keep the log likelihood of each observation and draw.
-            None keeps it if these are at most 100 million numbers, 0.4 GB, such as of 25,000
-            observations and 4,000 draws; otherwise a message says that it is left out.
+        log_likelihood: whether to keep the log likelihood of each observation and draw; None keeps
+            at most 100 million numbers, 0.4 GB.
         predict: whether each draw predicts the observed sites, as they would be observed again.
         progress: True draws a bar on standard error.
 
     Returns:
         InferenceData with the groups `posterior`, `warmup_posterior`, `sample_stats`,
-        `log_likelihood` of the observed sites (if it is kept), `log_prior` of the latent sites and
-        of `numpyro.factor`, `prior`, `observed_data`, and `posterior_predictive` (if `predict`).
-        Its attributes record the sampler and the verdict of the check, which `bpa_ppl.check`
-        prints.
+        `log_likelihood` (if it is kept), `log_prior`, `prior`, `observed_data`, and
+        `posterior_predictive` (if `predict`), and the verdict of the check.
 
     Raises:
         DataError: if the posterior cannot be sampled in this way.

@@ -128,31 +128,17 @@ def check(
     var_names: Sequence[str] | None = None,
     log_weights: str | None = None,
 ) -> Report:
-    """Compare a posterior's diagnostics with their limits.
+    """Compare a posterior's diagnostics, the components in `DIAGNOSTICS`, with their limits.
 
-    The diagnostics are the components in `DIAGNOSTICS` that apply.
-
-    For chains: burn-in (whether the first tenth of the kept draws differs from their second half),
-    acceptance, rank-normalised split R-hat, bulk and tail ESS, MCSE, divergences and BFMI, the
-    figures of ArviZ, of all components of all sites and as far as they are recorded; differences
-    between chains; tails and equal draws in succession of the weights. Chains that are copies of
-    one another, or repeat their own draws, fail, because draws would be counted twice. Chains of
-    `sample` must have the distribution of draws of the prior that are weighted by the likelihood,
-    where at least 100 of 1,000 are effective. For weighted samples: the effective sample size of
-    the importance weights and Pareto k̂. For a mode: the convergence of the optimisation. A recorded
-    log density must be finite. Draws that are not finite, that are fewer than four per chain or the
-    same in all chains fail without further diagnostics of the draws.
-
-    A pass is not a proof. A check cannot find modes and tails that neither chains nor draws of the
-    prior have visited, a wrong model or wrong data, or a sampler of another density that mixes well
-    (`bpa calibrate` finds it). With the default limits, at most 1 % of good posteriors with 1,300
-    effective draws fail; with fewer, R-hat alone refuses more of them, and asks for more draws.
+    A pass is not a proof: modes and tails that no draw has visited, a wrong model or wrong data, or
+    a sampler of another density that mixes well are not found (`bpa calibrate` finds the last).
+    With the default limits, at most 1 % of good posteriors with 1,300 effective draws fail; with
+    fewer, R-hat alone refuses more of them, and asks for more draws.
 
     Args:
         posterior: draws of any program, in any form that `read_posterior` takes. Of other programs,
             variables that are discrete or not finite are left out, and the report names them.
-        limits: name of a diagnostic, as in `DIAGNOSTICS` -> its setting `limit`, if it is not the
-            default.
+        limits: name of a diagnostic, as in `DIAGNOSTICS` -> its setting `limit`.
         var_names: variables, features, or single cells such as `theta[3]`; None checks all.
         log_weights: the variable with the importance weights of draws, as for `compare`.
 

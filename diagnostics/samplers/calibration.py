@@ -112,12 +112,11 @@ def calibrate(
 ) -> Calibrations:
     """Run simulation-based calibration of samplers on a posterior.
 
-    Parameters are drawn from the prior, and everything that the program observes is simulated given
-    them. The ranks of the true values among the draws of a sampler given the simulated data are
-    tested for uniformity, and so is that of the log likelihood (Talts et al. 2018; Modrák et al.
-    2023). Arguments of the program stay as they are, so that data with which it also computes are
-    covariates: an autoregression is calibrated as the regression of each value on the observed ones
-    before it, which its density is, not as a series.
+    Parameters are drawn from the prior, and what the program observes is simulated. The ranks of
+    the
+    true values and of their log likelihood are tested for uniformity (Talts et al. 2018; Modrák et
+    al. 2023). Arguments of the program are covariates: an autoregression is calibrated as the
+    regression of each value on the observed ones before it.
 
     Args:
         model: a NumPyro program, as for `sample`, or a density of n-best lists, by
@@ -128,13 +127,11 @@ def calibrate(
         replications: the number of simulated data sets.
         seed: of all random numbers.
         jobs: the number of threads.
-        max_seconds: no replication begins later than so many seconds after the first one, which
-            the samplers share; those that have ended are ranked. None has no limit.
+        max_seconds: no replication begins later than so many seconds after the first one.
         progress: True draws a bar on standard error.
 
     Returns:
-        the result of each sampler, in their order; true if all are calibrated. Printed, it is a
-        verdict and a table of each.
+        the result of each sampler, in their order; true if all are calibrated.
 
     Raises:
         DataError: if a posterior cannot be sampled in this way.

@@ -209,52 +209,37 @@ def compare(
 ) -> Comparison:
     """Compare draws with reference draws, or with another run, and say whether they agree.
 
-    Posteriors are of any program, in any form that `read_posterior` takes: ArviZ's data, arrays by
-    name, data frames, paths of files, and samplers of NumPyro and emcee. All continuous variables
-    of the group `posterior` that they have in common are compared; cells that are variables of
-    their own, such as `theta[1]` or `theta.1`, with the array `theta` of another program.
-    Posteriors of `adapt` record their parameters, of which all other variables are functions: of
-    them, the weights and the parameters are compared.
-
-    The mean, standard deviation and quantiles of each variable are compared in Monte-Carlo standard
-    errors, with Holm's correction, and the joint distributions by a permutation test of nearly
-    independent draws. The verdict is
+    All continuous variables that the posteriors have in common are compared, of those of `adapt`
+    the sampled ones. `docs/how-to/is-my-sampler-right.md` explains the tests. The verdict is
 
     * `not converged` if all runs together fail `check`, or the reference has too few effective
-      draws or chains that disagree; then nothing else is concluded;
-    * `DIFFERS` if there is a significant difference, at a level of 1%: 13 of 900 correct samplers
-      had one;
+      draws or chains that disagree;
+    * `DIFFERS` if there is a significant difference, at a level of 1%;
     * `agrees` if there is none, and the absolute bias of every mean is below `bias` posterior
-      standard deviations, with a probability of 95%; the reason has the bound that was reached;
+      standard deviations, with a probability of 95%;
     * `inconclusive` otherwise: more draws are needed, or there are variables that only some of the
-      posteriors have, `var_names` does not say what to compare, and no posterior records that the
-      compared variables are all its parameters.
+      posteriors have.
 
     Args:
-        posteriors: a posterior, which is called `a` in the result, unless it is a file; or a
-            dictionary of several by their names, each a posterior or a list of runs with different
-            seeds. An attribute `sampling_time` of the group `posterior`, in seconds, gives the
-            statistics per second.
+        posteriors: a posterior in any form that `read_posterior` takes, which is called `a` in the
+            result, unless it is a file; or a dictionary of several by their names, each a posterior
+            or a list of runs with different seeds. An attribute `sampling_time` of the group
+            `posterior`, in seconds, gives the statistics per second.
         reference: long reference runs: a posterior, or a list of several. If it is None, each of
-            several posteriors is compared with the others, pooled, and the reason says so: they may
-            share an error, and if one is wrong, others differ from the pool, too.
+            several posteriors is compared with the others, pooled: they may share an error, and if
+            one is wrong, others differ from the pool, too.
         var_names: the variables to compare.
         log_weights: the variable, (chains, draws), with the importance weights of draws, of the sum
-            1, or their logarithms up to a constant, such as `logwt` of a nested sampler: of the
-            group `sample_stats` or `posterior`, in the posteriors that have it. A variable that has
-            the name of weights, or the sum 1, is refused if this is None; `none` says that it has
-            none. The variable `log_weight` of `sample_stats` has their logarithms without being
-            named.
-        bias: in posterior standard deviations, at most 0.1. A smaller one takes more draws; the
-            reason of `inconclusive` says how many.
+            1, or their logarithms up to a constant. A variable that has the name of weights, or the
+            sum 1, is refused if this is None; `none` says that it has none.
+        bias: in posterior standard deviations, at most 0.1. A smaller one takes more draws.
         test: lists that are reranked with the reference and with the first run of each sampler.
         seed: of permutations and resamples.
 
     Raises:
-        DataError: if a sampler has no run, the same draws are given twice, as runs or as reference,
-            there is no common variable, its shapes or labels differ, or a posterior has other data
-            or another model than the reference (the first posterior if there is none), as far as
-            they record them; or a variable may have importance weights, and is not named.
+        DataError: if a sampler has no run, the same draws are given twice, there is no common
+            variable, its shapes or labels differ, a posterior records other data or another model
+            than the reference, or a variable may have importance weights, and is not named.
         UsageError: if something is not a posterior, or does not have a variable of `var_names`, or
             none has `log_weights`, or `bias` is not a number above 0 and at most 0.1.
 
