@@ -51,9 +51,9 @@ _UNJUDGED = "adapt needs references, preferences, or a column that says how good
 _STEPS = 3  # between candidates; fewer may be equal by chance
 _CATEGORIES = 20  # different texts of a column that are proposed as categories
 _JUDGED = {0.0, 0.5, 1.0}  # numbers of a judgement: wrong, partly right, right
-#: Texts that are judgements: a number, also of a scale or with a word before it, or a verdict.
+#: Texts that are judgements: a number, also of a scale or with a word next to it, or a verdict.
 _VERDICT = re.compile(
-    r"(\w+\s*[:=]\s*)?[-+]?\d+([.,]\d+)?\s*(%|/\s*\d+|(out )?of \d+)?"
+    r"(\w+\s*[:=]\s*)?[-+]?\d+([.,]\d+)?(st|nd|rd|th|\s*(%|/\s*\d+|(out )?of \d+)| \w+)?"
     r"|yes|no|true|false|pass(ed)?|fail(ed)?|(in)?correct|good|bad|(ir)?relevant",
     re.IGNORECASE,
 )

@@ -8,8 +8,9 @@
 Each row becomes a list of two candidates, `chosen` or `response_a` first, with the prompt as its
 source and `preferences` [[0, 1]]. The winner of two responses is `response_a` or `model_a`, or
 `…_b`, or `tie`, for which `ties` has [[0, 1]]; or the name of a model. Pairs of fields such as
-`score_a` and `score_b`, or `score_chosen` and `score_rejected`, are the column `score` of the
-candidates, but `model_a` and `model_b`, names of models, are the column `system`.
+`score_a` and `score_b`, `score_chosen` and `score_rejected`, or `chosen_score` and
+`rejected_score`, are the column `score` of the candidates, but `model_a` and `model_b`, names of
+models, are the column `system`.
 
 An answer is a text, an object with a `text` and other fields of a candidate, or a conversation:
 turns with a `role` and a `content`, of which the last one, of the assistant, is the answer, and
@@ -28,6 +29,7 @@ from typing import Any
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
+    ID,
     JUDGEMENTS,
     PREFERENCES,
     SOURCE,
@@ -167,14 +169,16 @@ class _Row:
 
     def sides(self, fields: Fields) -> dict[str, tuple[str, str]]:
         """Return the fields of both answers, as `score_a` and `score_b`, by their common names."""
-        first, second = ("_a", "_b") if fields == _ARENA else ("_chosen", "_rejected")
-        names = [str(name).removesuffix(first) for name in self.record if str(name).endswith(first)]
-        pairs = {name: (f"{name}{first}", f"{name}{second}") for name in names}
-        return {
-            _SYSTEM if name == _MODEL else name: both
-            for name, both in pairs.items()
-            if name and both[1] in self.record and both != (RESPONSE_A, RESPONSE_B)
-        }
+        first, second = ("_a", "_b") if fields == _ARENA else (CHOSEN, REJECTED)
+        pairs = {}
+        for name in filter(lambda name: first in name, map(str, self.record)):
+            before, _, after = name.rpartition(first)
+            common = "_".join(filter(None, (part.strip("_-.") for part in (before, after))))
+            other = f"{before}{second}{after}"
+            is_side = not after if fields == _ARENA else common not in (ID, TEXT)
+            if common and is_side and other in self.record and name != RESPONSE_A:
+                pairs[_SYSTEM if common == _MODEL else common] = name, other
+        return pairs
 
 
 def parse_pair(

@@ -22,7 +22,7 @@ from bpa_ppl.formats.references import AnyReferences, AnySources, load_reference
 from bpa_ppl.formats.roles import AnyFeatures, Missing, make_roles
 from bpa_ppl.formats.schema import Schema, iter_field_names
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
-from bpa_ppl.formats.values import CONVERT, json_keys
+from bpa_ppl.formats.values import CONVERT, advise_lines, find_rows, json_keys
 from bpa_ppl.lists.nbest import NBest
 
 
@@ -209,6 +209,9 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
         problem += f"are {quote(names, 400)}): name them in the format, jsonl:{CANDIDATES}=NAME, "
         problem += f"jsonl:{ID}=NAME,{TEXT}=NAME, jsonl:{CHOSEN}=NAME,{REJECTED}=NAME or "
         problem += f"jsonl:{RESPONSE_A}=NAME,{RESPONSE_B}=NAME,{WINNER}=NAME"
+        if (rows := find_rows(record)) is not None:
+            advice = advise_lines(file.origin, record)
+            raise DataError(f"{problem}; if {rows} has the rows, {advice}", file.origin, **options)
         raise DataError(f"{problem}; {CONVERT}", file.origin, **options)
     if re.match(rb"\s*(\{|\[\s*$|\[[\s{\[\d\"])", line):
         return resolve_format("jsonl")

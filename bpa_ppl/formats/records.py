@@ -227,7 +227,8 @@ class _Rows:
             if not isinstance(record, dict):
                 problem = f"{abbreviate(record)} is not an object with fields"
                 if isinstance(record, list) and self._schema.origin != NBest.origin:
-                    problem += f": {advise_lines(self._schema.origin, '[')}"
+                    of_objects = {dict}.issuperset(map(type, record))
+                    problem += f": {advise_lines(self._schema.origin, [])}" if of_objects else _LIKE
                 raise self._error(problem, line)
             renamed = bool(self._schema.names)
             if renamed:

@@ -328,32 +328,47 @@ def parse_strictly(
             values.append(parse_json(text, origin, number, parameter))
         except DataError as error:
             begun, rest = text.strip(), b"\n".join(lines[number - first :]).decode(errors="ignore")
-            try:
-                end = json.JSONDecoder().raw_decode(rest.strip())[1]
-            except (ValueError, RecursionError):
-                end = 0
-            if end <= len(begun) and begun not in ("{", "["):
+            value, end = [] if begun == "[" else {}, 0
+            with suppress(ValueError, RecursionError):
+                value, end = json.JSONDecoder().raw_decode(rest.strip())
+            several = end > 0 and begun[end:].lstrip()[:1] == "{"
+            if end <= len(begun) and begun not in ("{", "[") and not several:
                 raise
-            problem = f"JSON on several lines: {advise_lines(origin, begun)}"
+            problem = "several objects in a line" if several else "JSON on several lines"
+            problem += f": {advise_lines(origin, value)}"
             raise DataError(
                 problem, origin, number, parameter=parameter, code="bad-line"
             ) from error
     return values, numbers
 
 
-def advise_lines(origin: str, begun: str) -> str:
+def find_rows(value: Any) -> str | None:
+    """Return the field of an object that is a list of objects; None unless there is one.
+
+    >>> find_rows({"version": 2, "data": [{"id": 0}]}), find_rows({"id": 0})
+    ('data', None)
+    """
+    fields = value if isinstance(value, dict) else {}
+    several = [name for name, of in fields.items() if of and isinstance(of, list)]
+    rows = [name for name in several if {dict}.issuperset(map(type, fields[name]))]
+    return rows[0] if len(rows) == 1 else None
+
+
+def advise_lines(origin: str, value: Any) -> str:
     """Return how a file of JSON gets an object on each line.
 
     Args:
         origin: the name of the file.
-        begun: how the value begins, with the bracket of an array or of an object.
+        value: an array, or an object, perhaps with the rows in one of its fields.
 
-    >>> advise_lines("my lists.json", "[{")
+    >>> advise_lines("my lists.json", [{}])
     "write an object on each line, `jq -c '.[]' 'my lists.json' > lists.jsonl`; `bpa convert ..."
     """
-    members = "'.[]'" if begun.startswith("[") else "."
+    rows = find_rows(value)
+    path = ".[]" if isinstance(value, list) else "." if rows is None else f".{json.dumps(rows)}[]"
     name = "FILE" if origin.startswith("<") else shlex.quote(origin)
-    return f"write an object on each line, `jq -c {members} {name} > lists.jsonl`; {CONVERT}"
+    line = f"jq -c {shlex.quote(path)} {name} > lists.jsonl"
+    return f"write an object on each line, `{line}`; {CONVERT}"
 
 
 def parse_json(text: str, origin: str, first: int = 1, parameter: str | None = None) -> Any:

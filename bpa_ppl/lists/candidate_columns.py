@@ -96,7 +96,13 @@ def describe_singles(lists: NBest) -> str:
     if repeated:
         problem += f"name as the id a column that repeats ({', '.join(repeated)}), id=NAME in the "
         return f"{problem}format of a file, as in csv:id=NAME"
-    return f"{problem}give the candidates of one sentence the same id"
+    problem += "give the candidates of one sentence the same id"
+    if others := [name for name in lists.extras if name in answers]:
+        problem += (
+            f", or, if {' and '.join(others)} are texts of other systems, make rows of them, "
+        )
+        problem += f"in pandas with frame.melt('id', {['text', *others]}, 'system', 'answer')"
+    return problem
 
 
 def is_absent(value: Any) -> bool:
