@@ -21,7 +21,13 @@ from bpa_ppl.formats.records import OF_PANDAS, is_table
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.roles import AnyFeatures, Missing, make_roles
 from bpa_ppl.formats.schema import Schema, iter_field_names
-from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
+from bpa_ppl.formats.streams import (
+    AnyInput,
+    InputFile,
+    file_suffix,
+    origin_name,
+    require_text,
+)
 from bpa_ppl.formats.values import CONVERT, advise_lines, find_rows, json_keys
 from bpa_ppl.lists.nbest import NBest
 
@@ -199,6 +205,7 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
     for _, kind in NBEST_FORMATS.load():
         if kind().detect(line):
             return kind()
+    require_text(line, file.origin)
     options: Any = {"line": 1, "parameter": "format", "code": "unknown-format"}
     if json_keys(line):
         record = json.loads(line)

@@ -234,7 +234,7 @@ def _iter_text_chunks(
 ) -> Iterator[bytes]:
     before = 0
     for block in _whole_lines(_until_nul(chunks), size or _BLOCK):
-        _check_text(block, origin, before)
+        require_text(block, origin, before)
         yield block
         before += count_lines(block)
 
@@ -249,18 +249,23 @@ def _until_nul(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def _check_text(block: bytes, origin: str, before: int = 0) -> None:
+def require_text(block: bytes, origin: str, before: int = 0) -> None:
     """Refuse text with a NUL byte.
 
     Args:
         block: the text.
         origin: of the text.
         before: the number of lines before it.
+
+    Raises:
+        DataError: with the line, or with what kind of file this is.
     """
     at = block.find(b"\0")
     if at >= 0:
         kinds = (of for magic, of in _BINARY.items() if not before and block.startswith(magic))
-        problem = next(kinds, "a NUL byte, which is not text: give a file of text")
+        if kind := next(kinds, None):
+            raise DataError(kind, origin, 1, code="bad-encoding")
+        problem = "a NUL byte, which is not text: give a file of text"
         line = before + block.count(b"\n", 0, at) + 1
         raise DataError(problem, origin, line, code="bad-encoding")
 
@@ -296,7 +301,7 @@ def read_text(path: AnyInput) -> str:
     """
     data = b"".join(_until_nul(_plain_bytes(path, _WHOLE_GIB)))
     text = decode(data, path, 1)
-    _check_text(data, origin_name(path))
+    require_text(data, origin_name(path))
     return text
 
 
