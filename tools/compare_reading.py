@@ -40,33 +40,23 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "reading"
 DAMAGED = 20_000
 _LARGEST = 4 << 20  # bytes of an input that is kept
-#: Functions whose arguments are kept, with the modules that they may be in.
+#: Functions whose arguments are kept, with their modules.
 RECORDED = {
-    "iter_nbest": ("bpa_ppl.formats.reading", "bpa_ppl.formats.reading"),
-    "from_records": ("bpa_ppl.formats.in_memory",),
-    "from_samples": ("bpa_ppl.formats.in_memory",),
-    "read_references": ("bpa_ppl.formats.references",),
-    "read_weights": ("bpa_ppl.formats.weight_files",),
+    "iter_nbest": "bpa_ppl.formats.reading",
+    "from_records": "bpa_ppl.formats.in_memory",
+    "from_samples": "bpa_ppl.formats.in_memory",
+    "read_references": "bpa_ppl.formats.references",
+    "read_weights": "bpa_ppl.formats.weight_files",
 }
 
 
 def _function(name: str) -> tuple[Any, Any]:
-    for module in RECORDED[name]:
-        try:
-            found = importlib.import_module(module)
-        except ModuleNotFoundError:
-            continue
-        return found, getattr(found, name)
-    raise LookupError(name)
+    module = importlib.import_module(RECORDED[name])
+    return module, getattr(module, name)
 
 
 def _formats() -> Any:
-    for module in ("bpa_ppl.formats.format", "bpa_ppl.formats.format"):
-        try:
-            return importlib.import_module(module).NBEST_FORMATS
-        except ModuleNotFoundError:
-            continue
-    raise LookupError("formats")
+    return importlib.import_module("bpa_ppl.formats.format").NBEST_FORMATS
 
 
 # Inputs
