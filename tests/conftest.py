@@ -21,7 +21,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.browser import CHROMIUM, Browser
 from support.extras import require_extras
-from support.records import import_arviz
 
 from bpa_ppl import NBest, from_lists, read_nbest
 from bpa_ppl._runtime.messages import LOGGER
@@ -64,6 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("numprocesses", None):
         # ArviZ 0.23 writes the date of its daily warning when it is first imported on a day, and
         # fails if two processes write it at once: the main process writes it before the others.
+        from support.posteriors import import_arviz
+
         import_arviz()
     else:  # the main process of pytest-xdist runs no tests
         _set_up_jax()

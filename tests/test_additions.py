@@ -13,8 +13,8 @@ import jax
 import numpy as np
 import pytest
 from support.extras import require_extras
+from support.posteriors import name_weights
 from support.raising import raises
-from support.records import name_weights
 from support.registries import (
     FEATURES,
     GAINS,
@@ -25,11 +25,11 @@ from support.registries import (
     RULES,
     SAMPLERS,
     WEIGHT_FORMATS,
+    Registry,
 )
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, from_lists
-from bpa_ppl.components import Registry
 from bpa_ppl.gains.gains import text_metrics
 
 ROOT = Path(__file__).resolve().parent.parent

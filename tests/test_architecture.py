@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from support.records import name_weights
+from support.posteriors import name_weights
 
 from bpa_ppl import errors, from_lists, write_nbest, write_posterior
 from bpa_ppl.adapting import adapt as adapting

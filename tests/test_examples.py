@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from support.command_line import run_command
 from support.pages import NUMBER, assert_prints
-from support.records import arviz_version
+from support.posteriors import arviz_version
 
 import bpa_ppl
 from bpa_ppl import check, read_posterior

@@ -19,7 +19,7 @@ import pytest
 from cyclopts import CycloptsError, MissingArgumentError
 from support.command_line import run_command as run_words
 from support.pages import INLINE_CODE, PAGES
-from support.records import name_weights
+from support.posteriors import name_weights
 
 import bpa_ppl
 from bpa_ppl import BpaWarning, DataError, concatenate, from_arrays, read_nbest, write_nbest

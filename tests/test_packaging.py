@@ -27,7 +27,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from support.judged_lists import judged_lists, write_json_lines
-from support.records import arviz_version, name_weights
+from support.posteriors import arviz_version, name_weights
 from support.user_files import compress_zstd
 
 import bpa_ppl

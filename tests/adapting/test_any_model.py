@@ -27,7 +27,6 @@ from support.targets import moments_of, starting_at_zero
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, UsageError, as_draws
-from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.extending import Sampled, Target
@@ -488,7 +487,7 @@ def test_samplers_of_weights_need_lists() -> None:
 class Shifted(SAMPLERS["imh"], frozen=True):  # type: ignore[misc]
     """A sampler whose draws are half a standard deviation too large."""
 
-    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Any) -> Sampled:
         sampled = super().sample(target, seed, progress)
         sampled.z["mean"] = np.asarray(sampled.z["mean"]) + 0.25
         return sampled

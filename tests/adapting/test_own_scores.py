@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.judged_lists import judged_lists
+from support.posteriors import GainColumn
 from support.raising import Note, capture_notes, raises
-from support.records import GainColumn
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_weight_draws, rerank

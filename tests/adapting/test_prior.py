@@ -11,8 +11,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import norm
 from support import reference_model
+from support.posteriors import PriorRecord
 from support.raising import Note, capture_notes, raises
-from support.records import PriorRecord
 from support.registries import LIKELIHOODS
 
 from bpa_ppl import (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support import reference_model
+from support.posteriors import name_weights, read_weight_draws, with_record
 from support.raising import raises
-from support.records import name_weights, read_weight_draws, with_record
 from support.registries import FEATURES, GAINS, LIKELIHOODS
 
 import bpa_ppl as bpa

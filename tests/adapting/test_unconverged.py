@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.extras import HAS_EXTRAS
+from support.posteriors import Figures, name_weights, read_weight_draws, with_parts, with_record
 from support.raising import raises
-from support.records import Figures, name_weights, read_weight_draws, with_parts, with_record
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaError, Draws, NotConverged, Prior, extending

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from msgspec import structs
 from support.command_line import run
-from support.records import read_weight_draws, with_parts, with_record
+from support.posteriors import read_weight_draws, with_parts, with_record
 from support.small_demo import cache as cache
 from support.small_demo import write_small_demo
 
 from bpa_ppl import write_posterior
-from bpa_ppl.posterior.weight_draws import FIXED
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +34,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     adapt = ("adapt", folder / "nbest", "-r", folder / "ref", "-w", folder / "moses.ini", "-q")
     assert run(*adapt, "-o", folder / "complete.nc", "--sampler", "map").code == 0
     point = read_weight_draws(folder / "complete.nc")
-    kept = ("canonical", "mode", "prior_mean", "prior_variance", FIXED)
+    kept = ("canonical", "mode", "prior_mean", "prior_variance", "fixed")
     constants = {
         name: point.draws.constants[name] for name in kept if name in point.draws.constants
     }

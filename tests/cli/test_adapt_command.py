@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 from support.command_line import refused, succeed
 from support.judged_pairs import compared_lists
-from support.records import ComponentRecord, ObservedRecord, Record, name_weights, read_weight_draws
+from support.posteriors import (
+    ComponentRecord,
+    ObservedRecord,
+    Record,
+    name_weights,
+    read_weight_draws,
+)
 
 import bpa_ppl as bpa
 from bpa_ppl import Prior

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.command_line import refused, succeed
+from support.posteriors import name_weights, read_weight_draws
 from support.raising import raises
-from support.records import name_weights, read_weight_draws
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Reranker, UsageError, from_lists

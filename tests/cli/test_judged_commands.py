@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.command_line import refused, run, succeed
 from support.judged_lists import judged_lists, write_json_lines
-from support.records import read_weight_draws, with_record
+from support.posteriors import read_weight_draws, with_record
 
 import bpa_ppl as bpa
 from bpa_ppl.cli.options import Reading

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.command_line import refused, succeed
-from support.records import read_weight_draws
+from support.posteriors import read_weight_draws
 
 #: What makes a line fast: neither the scale nor the sign of the prior is learned.
 FAST = ("--sampler", "map", "--prior", "isotropic:variance=0.5,mean=0")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.command_line import refused, succeed
-from support.records import read_weight_draws
+from support.posteriors import read_weight_draws
 
 import bpa_ppl as bpa
 from bpa_ppl.formats.references import read_references

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 from cyclopts import App
 from support.command_line import refused, run
-from support.records import RecipeRecord, SourceRecord, read_weight_draws, with_record
+from support.posteriors import RecipeRecord, SourceRecord, read_weight_draws, with_record
 
 from bpa_ppl import UsageError, write_posterior
 from bpa_ppl.cli.app import app, run_command

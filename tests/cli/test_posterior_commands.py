@@ -13,7 +13,7 @@ from threading import Thread
 import numpy as np
 import pytest
 from support.command_line import refused, run, succeed
-from support.records import name_weights, read_weight_draws
+from support.posteriors import name_weights, read_weight_draws
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.pages.report import posterior_page

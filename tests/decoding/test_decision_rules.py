@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 from support import reference_model
-from support.external_posterior import autoregressive, external_posterior
+from support.posteriors import Record, autoregressive, external_posterior, name_weights
 from support.raising import raises
 from support.random_lists import NAMES, random_lists, random_sizes
-from support.records import Record, name_weights
 
 import bpa_ppl as bpa
 from bpa_ppl import (

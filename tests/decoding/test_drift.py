@@ -8,14 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from support.posteriors import Record, name_weights
 
 from bpa_ppl import BpaWarning, Draws, NBest, Reranker, concatenate, from_lists
-from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.drift import DriftMonitor, _Lists, feature_scales
 from bpa_ppl.decoding.improvement import describe_improvement, evaluate_improvement
-from bpa_ppl.posterior.record import Record
-from bpa_ppl.posterior.weight_draws import name_weights
 
 JUDGES = tuple(f"judge{k}" for k in range(9))
 #: How well each judge sees the quality, and its unit.
@@ -31,7 +29,7 @@ def judged(count: int, rng: np.random.Generator, size: int = 2) -> NBest:
     return from_lists([[f"text {i}" for i in range(size)]] * count, features, JUDGES)
 
 
-def posterior(lists: NBest, weights: Float64 = SKILL / UNIT) -> Draws:
+def posterior(lists: NBest, weights: np.ndarray = SKILL / UNIT) -> Draws:
     """Return a posterior that was adapted to lists, as far as drift is concerned."""
     record = Record(feature_scales=feature_scales(lists, weights))
     return name_weights(weights[None, None], lists.feature_names, kind="point", record=record)
@@ -226,7 +224,7 @@ def test_the_service_shows_and_logs_a_change(caplog: pytest.LogCaptureFixture) -
 
 def test_statistics_are_those_of_numpy() -> None:
     rng = np.random.default_rng(0)
-    sizes: Int64 = np.array([5, 2, 3])
+    sizes = np.array([5, 2, 3])
     table, weights = rng.normal(size=(10, 3)) + 1e4, np.array([1.0, -2.0, 0.5])
     found = _Lists.of(table, sizes).agreement(weights)
     for s, rows in enumerate(np.split(table, np.cumsum(sizes)[:-1])):

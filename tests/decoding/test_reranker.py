@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 from support import reference_model
-from support.raising import raises
-from support.records import (
+from support.posteriors import (
     ObservedRecord,
     RecipeRecord,
     Record,
@@ -27,6 +26,7 @@ from support.records import (
     with_parts,
     with_record,
 )
+from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import (

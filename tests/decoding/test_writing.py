@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sacrebleu.metrics import TER
-from support.external_posterior import external_posterior
+from support.posteriors import external_posterior
 from support.raising import raises
 from support.random_lists import NAMES, random_lists, random_sizes
 

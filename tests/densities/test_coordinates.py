@@ -11,8 +11,8 @@ import pytest
 from scipy.linalg import null_space
 from scipy.stats import chi2, kstest, norm
 from support.moment_checks import assert_equal_moments, assert_moments
+from support.posteriors import name_weights, with_parts
 from support.raising import raises
-from support.records import name_weights, with_parts
 from support.registries import SAMPLERS
 from support.targets import starting_at_zero
 

@@ -16,8 +16,8 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
 from support import reference_model
+from support.posteriors import InferenceData, name_weights
 from support.raising import raises
-from support.records import InferenceData, name_weights
 from support.registries import LIKELIHOODS
 from support.targets import integrated
 

@@ -21,7 +21,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.command_line import use_or_refuse
 from support.damage import edited, samples
-from support.records import name_weights
+from support.posteriors import name_weights
 from support.strategies import EDITS, changed, damaged, outcome
 
 import bpa_ppl as bpa

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judged_lists import judged_lists
 from support.raising import raises
+from support.registries import Registry
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
-from bpa_ppl.components import Positive, Registry
+from bpa_ppl.components import Positive
 from bpa_ppl.extending import FeatureSource
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.posteriors import RecipeRecord, SourceRecord, with_parts, with_record
 from support.raising import raises
-from support.records import RecipeRecord, SourceRecord, with_parts, with_record
+from support.registries import Registry
 
 from bpa_ppl import (
     DataError,
@@ -26,7 +27,6 @@ from bpa_ppl import (
     write_posterior,
 )
 from bpa_ppl.adapting.adapt import adapt_draws
-from bpa_ppl.components import Registry
 from bpa_ppl.extending import FeatureSource, StartingWeights
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.features.source import FEATURES, SELF, TextSource, compute_by_text

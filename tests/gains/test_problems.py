@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.posteriors import name_weights
 from support.raising import capture_notes, raises
-from support.records import name_weights
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, NBest, Reranker, describe, from_lists, log_density

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.records import with_parts
+from support.posteriors import with_parts
 
 import bpa_ppl as bpa
 from bpa_ppl import Reranker, from_arrays

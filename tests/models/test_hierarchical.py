@@ -15,8 +15,8 @@ import pytest
 from numpyro.infer import MCMC, NUTS
 from support.command_line import refused, succeed
 from support.moment_checks import assert_equal_moments
+from support.posteriors import name_weights
 from support.raising import raises
-from support.records import name_weights
 from support.targets import starting_at_zero
 
 import bpa_ppl as bpa

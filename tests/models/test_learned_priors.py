@@ -10,8 +10,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_expit
 from scipy.stats import multivariate_normal, norm
 from support import reference_model
-from support.raising import raises
-from support.records import (
+from support.posteriors import (
     ComponentRecord,
     FeatureScale,
     ObservedRecord,
@@ -21,6 +20,7 @@ from support.records import (
     with_parts,
     with_record,
 )
+from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, Prior, UsageError

@@ -13,9 +13,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import kstest, laplace, multivariate_normal, norm
 from support import reference_model
-from support.external_posterior import autoregressive, external_posterior
+from support.posteriors import autoregressive, external_posterior, name_weights
 from support.raising import raises
-from support.records import name_weights
 
 from bpa_ppl import (
     BpaWarning,

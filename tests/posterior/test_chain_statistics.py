@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
-from support.external_posterior import autoregressive
+from support.posteriors import autoregressive
 
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.statistics import (

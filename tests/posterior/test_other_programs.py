@@ -15,7 +15,7 @@ import numpyro.distributions as dist
 import pytest
 import xarray
 from support import reference_model
-from support.external_posterior import inference_data
+from support.posteriors import inference_data
 from support.raising import raises
 from xarray import Dataset, DataTree
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import xarray
 from msgspec import structs
-from support.external_posterior import (
+from support.posteriors import (
     CHAINS,
     DRAWS,
     NAMES,
@@ -27,9 +27,9 @@ from support.external_posterior import (
     draws_of_all_kinds,
     external_posterior,
     inference_data,
+    with_record,
 )
 from support.raising import raises
-from support.records import with_record
 
 from bpa_ppl import (
     BpaError,

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec import structs
-from support.external_posterior import draws_of_all_kinds
+from support.posteriors import draws_of_all_kinds, with_record
 from support.raising import raises
-from support.records import with_record
 
 from bpa_ppl import DataError, NBest, adapt, as_weight_draws, from_lists, write_posterior
 from bpa_ppl.posterior.arviz_data import to_arviz

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from msgspec import Struct, structs
-from support.external_posterior import draws_of_all_kinds
+from support.posteriors import draws_of_all_kinds
 
 from bpa_ppl import NBest, add_features, from_records, read_nbest
 from bpa_ppl.posterior.arviz_data import SCHEMA, SCHEMA_VERSION, to_groups

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.records import name_weights
+from support.posteriors import name_weights
 from support.registries import SAMPLERS
 from support.seeds import WEIGHTS, refuses_invalid_seeds
 

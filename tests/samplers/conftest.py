@@ -9,7 +9,7 @@ import pytest
 from support.targets import EXACT, KERNELS, TARGETS
 
 if TYPE_CHECKING:
-    from bpa_ppl.posterior.arviz_functions import InferenceData
+    from support.posteriors import InferenceData
 
 
 @cache

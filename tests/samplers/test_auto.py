@@ -12,8 +12,8 @@ import numpyro.distributions as dist
 import pytest
 from support.judged_lists import judged_lists
 from support.known_targets import KnownTarget, target
+from support.posteriors import Finding
 from support.raising import raises
-from support.records import Finding
 from support.targets import DRAWS, plane
 
 from bpa_ppl import (

@@ -19,7 +19,7 @@ from scipy.stats import norm
 from support import targets
 from support.known_targets import KnownTarget, target
 from support.moment_checks import assert_moments, assert_weighted_moments
-from support.records import InferenceData
+from support.posteriors import InferenceData
 from support.reference_model import Array
 from support.targets import DRAWS, EXACT, NAMES, OWN, STEPS, TARGETS
 

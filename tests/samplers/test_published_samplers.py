@@ -10,10 +10,10 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from support import reference_model
+from support.posteriors import with_parts
 from support.published_samples import CANONICAL, ORACLE, check_further_lists, log_weights
 from support.published_samples import lists as lists
 from support.raising import raises
-from support.records import with_parts
 from support.targets import starting_at_zero
 
 from bpa_ppl import (

@@ -18,13 +18,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.damage import FORMATS, SERVERS, Edit, edited, samples, weight_samples
+from support.registries import NBEST_FORMATS, WEIGHT_FORMATS
 from support.strategies import EDITS, outcome
 from support.table_content import table_content
 
 from bpa_ppl import NBest, concatenate, iter_nbest, read_nbest, read_weights
+from bpa_ppl.extending import NBestFormat
 from bpa_ppl.formats import moses
 from bpa_ppl.formats.build import build
-from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat
 from bpa_ppl.formats.reading import schema_of
 from bpa_ppl.formats.roles import make_roles
 from bpa_ppl.formats.schema import Schema

@@ -31,17 +31,9 @@ from hypothesis.extra import numpy as npst
 from numpyro.distributions import constraints
 from support.command_line import use_or_refuse
 from support.damage import GOLDEN, Edit, edited
-from support.records import name_weights, read_weight_draws
+from support.posteriors import name_weights, read_weight_draws
 from support.registries import FEATURES, GAINS, LIKELIHOODS, SAMPLERS
-from support.strategies import (
-    EDITS,
-    ODD_ARRAYS,
-    ODD_JSON,
-    ODD_VALUES,
-    changed,
-    damaged,
-    outcome,
-)
+from support.strategies import EDITS, ODD_ARRAYS, ODD_JSON, ODD_VALUES, changed, damaged, outcome
 from support.user_files import compress_zstd, stream_zstd, talk
 
 import bpa_ppl as bpa

@@ -13,7 +13,7 @@ from xarray import Dataset
 from bpa_ppl import Draws
 from bpa_ppl.diagnostics.samplers import joint_test
 from bpa_ppl.posterior.draws import name_array
-from support.external_posterior import autoregressive, inference_data
+from support.posteriors import autoregressive, inference_data
 
 NAMES = ("LM0", "TM0", "WP0")
 

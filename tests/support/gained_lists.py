@@ -14,7 +14,7 @@ from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.posterior.weight_draws import name_weights
 from support import reference_model
-from support.records import with_record
+from support.posteriors import with_record
 
 NAMES = ("LM0", "TM0", "Length")
 SIMPLE = (Way.FIRST, Way.TOTAL, Way.CANONICAL, Way.MEAN, Way.FEATURE, Way.SYSTEM, Way.RIDGE)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
-from support.records import (
+from support.posteriors import (
     Figures,
     Finding,
     Record,
     SamplerRecord,
+    autoregressive,
+    external_posterior,
     import_arviz,
     read_weight_draws,
     with_parts,
@@ -29,7 +30,6 @@ from bpa_ppl.diagnostics.check.advice import find_advice
 from bpa_ppl.diagnostics.check.check import check_and_record, read_report
 from bpa_ppl.diagnostics.check.convergence import Tails, compare_chains
 from bpa_ppl.extending import Run
-from bpa_ppl.posterior.statistics import TAILS
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 from functools import cache
 
-from support.records import name_weights
+from support.posteriors import name_weights
 
 from bpa_ppl import from_lists, log_density
 from bpa_ppl.adapting.finish import draw_posterior
@@ -79,7 +79,7 @@ def test_the_numbers_are_those_of_arviz() -> None:
     posterior = external_posterior(good(0.6), NAMES, energy=ENERGY)
     report, arviz = check(posterior), import_arviz()
     bulk = arviz.ess(posterior, method="bulk")["weights"].values
-    tail = arviz.ess(posterior, method="tail", prob=TAILS)["weights"].values
+    tail = arviz.ess(posterior, method="tail", prob=(0.05, 0.95))["weights"].values
     errors = arviz.mcse(posterior)["weights"].values
     expected = {
         "R-hat": arviz.rhat(posterior)["weights"].values.max(),

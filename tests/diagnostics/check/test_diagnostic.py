@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 from support.command_line import run_command
-from support.external_posterior import autoregressive
-from support.raising import raises
-from support.records import (
+from support.posteriors import (
     Figures,
     Finding,
     Record,
     SamplerRecord,
+    autoregressive,
     name_weights,
     with_parts,
     with_record,
 )
+from support.raising import raises
+from support.registries import Registry
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NotConverged, UsageError, check
-from bpa_ppl.components import Positive, Registry
+from bpa_ppl.components import Positive
 from bpa_ppl.diagnostics.check.advice import ADVICE
 from bpa_ppl.diagnostics.check.check import check_and_record, read_report
 from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS

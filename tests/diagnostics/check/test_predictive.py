@@ -10,8 +10,7 @@ from scipy.special import expit, log_expit
 from scipy.stats import kstest, norm
 from support import reference_model
 from support.html_outline import Outline
-from support.raising import raises
-from support.records import (
+from support.posteriors import (
     InferenceData,
     Record,
     arviz_version,
@@ -19,6 +18,7 @@ from support.records import (
     name_weights,
     with_parts,
 )
+from support.raising import raises
 from support.targets import SENTENCES, balanced, integrated
 
 from bpa_ppl import DataError, Isotropic, NBest, adapt, as_weight_draws, from_lists

@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 import pytest
 from numpyro import handlers
 from scipy.stats import binom
-from support.external_posterior import autoregressive
+from support.posteriors import autoregressive
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws

@@ -15,7 +15,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib import pyplot
 from support.known_targets import target
-from support.records import arviz_version, import_arviz
+from support.posteriors import arviz_version, import_arviz
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.check.predictive_checks import with_predictions

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.browser import Browser, Page
-from support.external_posterior import autoregressive, external_posterior
+from support.posteriors import autoregressive, external_posterior
 
 from bpa_ppl.diagnostics.page import Headline, Section, Table, side_by_side
 from bpa_ppl.diagnostics.pages.report import posterior_page

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from support import reference_model
-from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
+from support.posteriors import autoregressive, external_posterior, import_arviz
 from support.raising import raises
-from support.records import import_arviz
 from xarray import DataArray
 
 import bpa_ppl
@@ -28,11 +27,10 @@ from bpa_ppl import (
 from bpa_ppl.diagnostics.pages.report import posterior_page
 from bpa_ppl.extending import StartingWeights
 from bpa_ppl.posterior.arviz_functions import to_arviz_data
-from bpa_ppl.posterior.statistics import TAILS
 from bpa_ppl.posterior.weight_draws import standardise
 
 if TYPE_CHECKING:
-    from bpa_ppl.posterior.arviz_functions import InferenceData
+    from support.posteriors import InferenceData
 
 #: Only the page of chains has figures: it is made before.
 pytestmark = pytest.mark.usefixtures("page_of_chains", "without_drawing")
@@ -235,7 +233,9 @@ def test_hyperparameters_have_a_table_and_their_traces() -> None:
         for name in ("scale", "raw[0]", "raw[1]"):
             error = 0.51 if "ESS" in column else 5.1e-4 + (column == "sd") * 1e-3
             assert float(shown[name]) == pytest.approx(summary.loc[name, theirs], abs=error)
-    tail = import_arviz().ess(posterior, var_names=["scale"], method="tail", prob=TAILS)["scale"]
+    tail = import_arviz().ess(posterior, var_names=["scale"], method="tail", prob=(0.05, 0.95))[
+        "scale"
+    ]
     assert float(outline.column(1, "tail ESS")["scale"]) == pytest.approx(float(tail), abs=0.51)
     ends = list(map(float, outline.column(1, "95% interval")["scale"].split(" to ")))
     assert ends == pytest.approx(np.quantile(sites["scale"], [0.025, 0.975]), abs=0.02)

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.colors import same_color
-from support.external_posterior import autoregressive
 from support.html_outline import Outline
+from support.posteriors import FeatureScale, Record, autoregressive, name_array, name_weights
 from support.raising import raises
-from support.records import FeatureScale, Record, name_array, name_weights
 
 from bpa_ppl import DataError, Draws, UsageError, WeightDraws, plot_trace
 from bpa_ppl.diagnostics.pages.figures import write_figure

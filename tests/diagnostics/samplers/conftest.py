@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from support.compared_draws import NAMES, few_splits, tied
-from support.external_posterior import autoregressive
-from support.records import name_array
+from support.posteriors import autoregressive, name_array
 
 from bpa_ppl import Draws
 

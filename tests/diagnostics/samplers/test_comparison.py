@@ -21,16 +21,17 @@ from support.compared_draws import (
     runs,
     tied,
 )
-from support.external_posterior import autoregressive, inference_data
-from support.raising import raises
-from support.records import (
+from support.posteriors import (
     ComponentRecord,
     ObservedRecord,
     PriorRecord,
     Record,
+    autoregressive,
+    inference_data,
     name_array,
     name_weights,
 )
+from support.raising import raises
 
 from bpa_ppl import DataError, Draws, UsageError, as_draws, compare
 from bpa_ppl.diagnostics.samplers.comparison import (

@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.compared_draws import few_splits
-from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
+from support.posteriors import InferenceData, autoregressive, external_posterior, name_array
 from support.raising import raises
-from support.records import InferenceData, name_array
 
 from bpa_ppl import DataError, Draws, compare, from_lists
 from bpa_ppl.diagnostics.pages.figures import Layer

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, energy_distance
 from support.compared_draws import NAMES, importance_sample, tied
-from support.external_posterior import autoregressive
-from support.records import name_array
+from support.posteriors import autoregressive, name_array
 
 from bpa_ppl import Draws, compare
 from bpa_ppl.diagnostics.samplers.comparison import MAX_BIAS

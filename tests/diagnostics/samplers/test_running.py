@@ -9,12 +9,10 @@ import jax
 import numpy as np
 import pytest
 from support.raising import raises
-from support.registries import SAMPLERS
+from support.registries import SAMPLERS, Registry
 
 from bpa_ppl import NBest, UsageError, Weights, compare_samplers, log_density
-from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.run_sampler import run_sampler
-from bpa_ppl.components import Registry
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
 from bpa_ppl.diagnostics.samplers.running import run_samplers
 from bpa_ppl.extending import Sampled, Sampler, Target
@@ -29,7 +27,7 @@ CLOCK = SimpleNamespace(now=0.0, runs=[])
 class Sleeper(Sampler, frozen=True):
     """Normal draws that take 2.35 seconds, and at first compilation."""
 
-    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Any) -> Sampled:
         if type(self).__name__ not in [name for name, _ in CLOCK.runs]:
             CLOCK.now += FIRST
             jax.monitoring.record_event_duration_secs(COMPILED, FIRST)
@@ -47,7 +45,7 @@ class Other(Sleeper, frozen=True):
 class Slow(Sleeper, frozen=True):
     """One that takes four times as long."""
 
-    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Any) -> Sampled:
         CLOCK.now += 3 * SECONDS
         return super().sample(target, seed, progress)
 
@@ -55,7 +53,7 @@ class Slow(Sleeper, frozen=True):
 class Raising(Sleeper, frozen=True):
     """A kernel of another package that fails in its second run."""
 
-    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Any) -> Sampled:
         if CLOCK.runs and seed % 2:
             raise FloatingPointError("the kernel\ndiverged \x1b[2J")
         return super().sample(target, seed, progress)
@@ -64,7 +62,7 @@ class Raising(Sleeper, frozen=True):
 class Missing(Sleeper, frozen=True):
     """A package that is not installed."""
 
-    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Any) -> Sampled:
         raise UsageError("install the extra compare", parameter="sampler")
 
 
@@ -104,7 +102,7 @@ def test_each_round_has_a_run_of_each_sampler_in_random_order(toy: NBest) -> Non
 class Interrupted(Sleeper, frozen=True):
     """One in whose second run Ctrl-C comes."""
 
-    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+    def sample(self, target: Target, seed: int, progress: Any) -> Sampled:
         if ("Interrupted", seed) in CLOCK.runs:
             raise SystemError from KeyboardInterrupt()
         return super().sample(target, seed, progress)

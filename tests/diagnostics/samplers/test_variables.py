@@ -21,9 +21,14 @@ from support.compared_draws import (
     importance_sample,
     tied,
 )
-from support.external_posterior import autoregressive, external_posterior, inference_data
+from support.posteriors import (
+    arviz_version,
+    autoregressive,
+    external_posterior,
+    inference_data,
+    name_weights,
+)
 from support.raising import raises
-from support.records import arviz_version, name_weights
 from xarray import Dataset
 
 from bpa_ppl import DataError, UsageError, WeightDraws, compare

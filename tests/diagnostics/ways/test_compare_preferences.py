@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
+from support.posteriors import with_parts
 from support.preferred_lists import (
     NAMES,
     TRUE,
@@ -21,7 +22,6 @@ from support.preferred_lists import (
     tables_of,
 )
 from support.raising import capture_notes, raises
-from support.records import with_parts
 
 import bpa_ppl as bpa
 from bpa_ppl.decoding.improvement import describe_improvement, evaluate_improvement

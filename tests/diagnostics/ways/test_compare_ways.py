@@ -14,8 +14,8 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import PredefinedSplit
 from support.gained_lists import JUDGED, MQM, NAMES, SIMPLE, GainLoops, lists, posterior, recorded
 from support.html_outline import Outline
+from support.posteriors import name_weights, with_parts
 from support.raising import capture_notes, raises
-from support.records import name_weights, with_parts
 
 import bpa_ppl as bpa
 from bpa_ppl.decoding.reranker import without_features

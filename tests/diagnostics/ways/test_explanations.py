@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from support.html_outline import Outline
+from support.posteriors import GainColumn, RecipeRecord, Record, name_weights, with_parts
 from support.raising import raises
-from support.records import GainColumn, RecipeRecord, Record, name_weights, with_parts
 
 from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, from_lists, rerank
 from bpa_ppl.decoding.improvement import (

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import xarray
 from support.html_outline import Outline
-from support.raising import raises
-from support.records import (
+from support.posteriors import (
     GainColumn,
     ObservedRecord,
     RecipeRecord,
@@ -20,6 +19,7 @@ from support.records import (
     name_weights,
     with_parts,
 )
+from support.raising import raises
 from support.registries import GAINS
 
 from bpa_ppl import DataError, Draws, NBest, Reranker, UsageError, adapt, corpus_score, from_lists

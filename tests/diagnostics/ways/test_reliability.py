@@ -12,8 +12,8 @@ from msgspec import structs
 from scipy.stats import binom
 from support.gained_lists import JUDGED, recorded
 from support.gained_lists import lists as graded_lists
+from support.posteriors import ObservedRecord, Record, name_weights
 from support.raising import raises
-from support.records import ObservedRecord, Record, name_weights
 
 from bpa_ppl import BpaWarning, Draws, NBest, UsageError, adapt, as_weight_draws, from_lists
 from bpa_ppl.diagnostics.pages.report import posterior_page

@@ -20,8 +20,8 @@ from scipy.stats import binomtest, norm, sem, ttest_rel
 from support import gained_lists as gained
 from support import preferred_lists as preferred
 from support.gained_lists import SIMPLE
+from support.posteriors import with_parts, with_record
 from support.raising import raises
-from support.records import with_parts, with_record
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.ways.compare_ways import (

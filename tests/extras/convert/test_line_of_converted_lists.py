@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.command_line import succeed
-from support.records import read_weight_draws
+from support.posteriors import read_weight_draws
 
 RNG = np.random.default_rng(0)
 #: (lists, candidates): scores, and judgements from 1 to 5.

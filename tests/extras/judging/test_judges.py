@@ -15,13 +15,12 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binom
 from support.command_line import refused, succeed
-from support.records import with_record
+from support.posteriors import with_record
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, as_weight_draws, from_lists, log_density
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.densities.mode import mode_of
-from bpa_ppl.diagnostics.check.check import Report
 from bpa_ppl.diagnostics.samplers.comparison import Comparison, SamplerResult
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
@@ -453,7 +452,7 @@ def worth(rows: tuple[JudgeRow, ...]) -> Judges:
     "result",
     [
         BaselineComparison((BaselineRow("first candidate", gain=0.5),), "mqm"),
-        Report("rwm", (4, 100), (Finding("R-hat", 1.2, "lm", "≤ 1.01", False, "draw more"),)),
+        bpa.Report("rwm", (4, 100), (Finding("R-hat", 1.2, "lm", "≤ 1.01", False, "draw more"),)),
         Comparison((SamplerResult("nuts", {"ess": 400.0}, "agrees", bound=0.08),)),
         worth((JudgeRow("gpt", 1.06, 0.4, 1.7, 0.99, 0.03, 0.02, 4.1),)),
     ],

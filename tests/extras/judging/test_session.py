@@ -13,8 +13,8 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import norm
 from support.judged_pairs import NAMES, TRUE, compared_lists
+from support.posteriors import name_weights
 from support.raising import raises
-from support.records import name_weights
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Prior, as_weight_draws, from_lists

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import chebyshev as scipy_chebyshev
 from scipy.stats import entropy
+from support.posteriors import SourceRecord
 from support.raising import raises
-from support.records import SourceRecord
 
 from bpa_ppl import DataError, NBest, UsageError, add_features, from_lists
 from bpa_ppl.extending import FeatureSource

@@ -11,13 +11,12 @@ import pytest
 from sacrebleu.metrics import BLEU, TER
 from support.judged_lists import judged_lists, write_json_lines
 from support.raising import raises
-from support.registries import RULES, SAMPLERS
+from support.registries import RULES, SAMPLERS, Registry
 from support.studies import DEVELOPMENT, draw_lists, edit_study, run_rows
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, concatenate
 from bpa_ppl.cli.app import main
-from bpa_ppl.components import Registry
 from bpa_ppl.extras.studies import running
 from bpa_ppl.extras.studies.page import write_figures
 from bpa_ppl.extras.studies.results import read_results

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.command_line import run_command
+from support.posteriors import import_arviz
 from support.raising import raises
-from support.records import import_arviz
 from support.registries import LIKELIHOODS, SAMPLERS
 
 from bpa_ppl import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.records import name_weights
+from support.posteriors import name_weights
 
 from bpa_ppl import write_posterior
 

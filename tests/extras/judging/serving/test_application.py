@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.posteriors import RecipeRecord, Record, SourceRecord, name_weights, read_weight_draws
 from support.raising import raises
-from support.records import RecipeRecord, Record, SourceRecord, name_weights, read_weight_draws
 
 from bpa_ppl import Reranker, UsageError, Weights, from_lists, rerank
 from bpa_ppl.extras.judging.serving import app

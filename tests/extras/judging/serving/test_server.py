@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from support.browser import Browser
+from support.posteriors import name_weights
 from support.raising import raises
-from support.records import name_weights
 
 from bpa_ppl import Reranker, UsageError, write_posterior
 from bpa_ppl.posterior.files import from_bytes, seal, to_bytes, unseal

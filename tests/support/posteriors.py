@@ -1,25 +1,45 @@
-"""InferenceData as other programs write it, with draws of `weights` and further variables."""
+"""Draws and InferenceData as other programs write it, and the names of posteriors in tests."""
+
+# ruff: noqa: F401
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import xarray
+from msgspec import structs
 from scipy.signal import lfilter
 
-from bpa_ppl.posterior.arviz_functions import to_arviz_data, to_datasets
+from bpa_ppl import Draws, WeightDraws, Weights, as_weight_draws
+from bpa_ppl.posterior.arviz_functions import (
+    InferenceData,
+    arviz_version,
+    import_arviz,
+    to_arviz_data,
+    to_datasets,
+)
+from bpa_ppl.posterior.draws import name_array
+from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.groups import label_groups
-from bpa_ppl.posterior.record import Record, SamplerRecord
-from bpa_ppl.posterior.weight_draws import WeightDraws, name_weights
-from bpa_ppl.weights import Weights
-
-if TYPE_CHECKING:
-    from bpa_ppl.posterior.arviz_functions import InferenceData
-
+from bpa_ppl.posterior.record import (
+    ComponentRecord,
+    FeatureScale,
+    Figures,
+    Finding,
+    GainColumn,
+    ObservedRecord,
+    PriorRecord,
+    RecipeRecord,
+    Record,
+    SamplerRecord,
+    SourceRecord,
+)
+from bpa_ppl.posterior.weight_draws import name_weights
 
 NAMES = ("LM0", "TM0", "WP0")
 CHAINS, DRAWS, SENTENCES = 2, 60, 5
@@ -105,3 +125,20 @@ def draws_of_all_kinds(**changes: Any) -> WeightDraws:
         "record": Record(sampler=SamplerRecord(name="imh", settings={"draws": DRAWS}), seed=1),
     }
     return name_weights(**{**parts, **changes})
+
+
+D = TypeVar("D", Draws, WeightDraws)
+
+
+def with_record(draws: D, **fields: Any) -> D:
+    """Return draws whose record has other values of some fields."""
+    record = structs.replace(draws.record, **fields)
+    if isinstance(draws, WeightDraws):
+        return with_parts(draws, record=record)
+    return replace(draws, record=record)
+
+
+def with_parts(posterior: Any, coords: Any = None, **parts: Any) -> WeightDraws:
+    """Return draws of weights with other parts of their `Draws`, and some other coordinates."""
+    draws = as_weight_draws(posterior, finite=False).draws
+    return WeightDraws(replace(draws, coords={**draws.coords, **(coords or {})}, **parts))
