@@ -261,21 +261,6 @@ def test_a_site_may_be_called_weights_or_feature() -> None:
     assert bpa.compare(again, data)["a"].verdict == "agrees"
 
 
-@pytest.mark.slow
-def test_plates_may_have_the_names_of_dimensions_and_several_sizes() -> None:
-    def program() -> None:
-        with numpyro.plate("chain", 3):
-            numpyro.sample("a", dist.Normal(0.0, 1.0))
-        for name, size in (("b", 2), ("c", 4)):
-            with numpyro.plate("row", size):
-                numpyro.sample(name, dist.Normal(0.0, 1.0))
-
-    posterior = bpa.sample(program, sampler="map")["posterior"]
-    assert {name: x.dims[2:] for name, x in posterior.data_vars.items()} == {
-        name: (f"{name}_dim_0",) for name in "abc"
-    }
-
-
 def discrete() -> None:
     numpyro.sample("kind", dist.Bernoulli(0.3))
 

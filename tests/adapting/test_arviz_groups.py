@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import arviz as az
@@ -49,13 +45,6 @@ def data() -> Any:
     arguments = (ROWS["error"], ROWS["effect"])
     options: dict[str, Any] = {"coords": COORDS, "dims": DIMS, "predict": True}
     return bpa.sample(schools, arguments, sampler="imh", seed=1, **options)
-
-
-@pytest.mark.slow
-def test_tests_import_arviz_with_an_empty_cache_folder(tmp_path: Path) -> None:
-    env = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", __file__]
-    subprocess.run(command, env=env, check=True)
 
 
 @pytest.mark.slow

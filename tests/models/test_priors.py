@@ -146,6 +146,7 @@ def test_rejects_other_distributions(tmp_path: Path) -> None:
     [
         (Prior.isotropic, ([0.5],), "wrong-type", "weights"),
         (Prior.isotropic, ({"a": 0.5}, "wide"), "wrong-type", "variance"),
+        (Prior.isotropic, ({"a": 0.5}, 0.0), "bad-number", "variance"),
         (Prior.gaussian, ([0.5], [[1.0]]), "wrong-type", "weights"),
         (Prior.gaussian, (CANONICAL, "wide"), "wrong-type", "covariance"),
         (Prior.gaussian, (CANONICAL, [[1.0]]), "wrong-length", "covariance"),

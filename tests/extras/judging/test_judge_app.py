@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from support.judge_lists import TOKEN, judge_lists
 
-from bpa_ppl import NBest, from_lists
+from bpa_ppl import NBest
 from bpa_ppl.extras.judging.app import advise, find_context, show_panel, split_candidates
 from bpa_ppl.extras.judging.questions import Outlook
 from bpa_ppl.extras.judging.session import Session
@@ -218,21 +218,3 @@ def test_very_long_texts_are_not_compared() -> None:
 def test_advice(changes: dict[str, Any], code: str) -> None:
     state = Outlook(40, 100, 10, 0.5, 0.9, 0.8, 0.0049, 15.0, 12.0, 20, 2, 2)
     assert advise(state._replace(**changes))[0] == code
-
-
-def test_panel_shows_the_largest_weights_in_units_of_the_prior() -> None:
-    rng = np.random.default_rng(0)
-    names = [f"f{k}" for k in range(25)]
-    lists = from_lists([["a", "b", "c"]] * 9, rng.normal(size=(9, 3, 25)), names)
-    session = Session(lists)
-    for _ in range(6):
-        session.next()
-        session.answer("first")
-    state = show_panel(session)
-    unit = np.sqrt(np.diag(session.start.covariance)[:-1])
-    means = dict(zip(names, session.weights.mean[:-1] / unit, strict=True))
-    largest = sorted(names, key=lambda name: -abs(means[name]))[:20]
-    expected = {name: pytest.approx(means[name], abs=1e-4) for name in largest}
-    assert {name: mean for name, mean, *_ in state["weights"]} == expected
-    assert all(0 < half < 1.96 + 1e-4 for *_, half, _ in state["weights"])
-    assert state["more_weights"] == 5

@@ -120,18 +120,6 @@ def test_rejects_invalid_text_and_lengths(tmp_path: Path) -> None:
         extract_phrases(*paths)
 
 
-def test_spaces_and_blank_lines(tmp_path: Path) -> None:
-    paths = [tmp_path / name for name in ("fr", "en", "align")]
-    texts = ("\tle  chat\u00a0noir \r\n\n", " the  cat\r\n\n", " 0-0 \t1-1\r\n\n")
-    for path, text in zip(paths, texts, strict=True):
-        path.write_bytes(text.encode())
-    assert counts_by_pair(extract_phrases(*paths)) == {
-        ("le", "the"): 1,
-        ("chat\u00a0noir", "cat"): 1,
-        ("le chat\u00a0noir", "the cat"): 1,
-    }
-
-
 def test_lines_with_the_lowest_perplexity_are_selected(tmp_path: Path) -> None:
     domain = [["the", "cat", "sat"], ["the", "dog", "sat"], ["a", "cat", "ran"]]
     model, path = NgramModel.estimate(domain, order=2), tmp_path / "en"

@@ -113,12 +113,6 @@ def test_curves_have_bands_and_one_draw_has_no_interval() -> None:
     assert len(axes(interval=np.nan, draw_error=0.0)) == 1
 
 
-def test_curves_are_below_each_other() -> None:
-    points = [{**point("imh", 0.6, size=n), "domain": d} for d in "de" for n in (5, 10)]
-    labels = [axes.get_ylabel() for axes in draw_figures(points, [], ["comet"])["comet"].axes]
-    assert labels == ["d: COMET", "COMET, interval size 2σ", "e: COMET", "COMET, interval size 2σ"]
-
-
 def test_precisions_and_brevity_at_every_size(written: list[Path]) -> None:
     """The details are those of sacreBLEU, and the brevity is min(1, c/r)."""
     finished = written[0].parent

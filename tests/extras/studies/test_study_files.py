@@ -47,25 +47,6 @@ def test_settings_are_read(study_file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kernel", ['"numpyro:BarkerMH"\nstep_size = 0.5', '"numpyro:BarkerMH,step_size=0.5"']
-)
-def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path, kernel: str) -> None:
-    method = edit_study(study_file, (VARIANT, f"like = {kernel}")).methods[-1]
-    assert method.engine == "numpyro:BarkerMH"
-    assert method.component() == SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.5})
-    with raises(DataError, "unknown-setting"):
-        edit_study(study_file, ("step_size", "stepsize"))
-
-
-def test_settings_may_follow_a_name(study_file: Path) -> None:
-    text = 'like = "imh:draws=50"\nlikelihood = "margin:gamma=4"\nrule = "mbr:gain=chrf"'
-    method = edit_study(study_file, (VARIANT, text)).methods[-1]
-    assert method.component() == SAMPLERS.resolve("imh", {"draws": 50})
-    assert method.resolve_likelihood() == LIKELIHOODS["margin"](gamma=4)
-    assert method.with_settings({"gamma": 1}).resolve_likelihood() == LIKELIHOODS["margin"](gamma=1)
-
-
-@pytest.mark.parametrize(
     ("old", "new", "code", "named"),
     [
         ("sizes = [4, 8]", "sizes: [4, 8]", "unknown-format", "line 2"),

@@ -72,14 +72,6 @@ def test_several_lists_as_json_and_as_lines(client: Any) -> None:
     assert client.post("/rerank", content=body, headers=headers).json() == answers
 
 
-def test_the_first_of_several_answers_has_the_notes(client: Any) -> None:
-    """Each list has another column that the posterior does not know."""
-    lists = [{"candidates": [{**one, f"x{k}": 1} for one in GOOD["candidates"]]} for k in range(9)]
-    first, *others = (answer["notes"] for answer in client.post("/rerank", json=lists).json())
-    assert [note.partition(":")[0] for note in first] == ["x0, x1, x2, x3, x4 and 4 more not used"]
-    assert others == [[]] * 8
-
-
 def test_unknown_fields_of_lists_are_refused_and_those_of_candidates_noted(client: Any) -> None:
     for fields, named in (
         ({"rule": "mbr"}, "list 1 has the field 'rule'"),
