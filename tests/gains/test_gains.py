@@ -46,13 +46,6 @@ def test_features_and_extras_have_oracles() -> None:
     assert lines[-1] == "column:mqm|better:higher"
 
 
-@pytest.mark.parametrize(("unit", "first"), [(1e-300, "-3.0e-300"), (1e-7, "-0.00000030")])
-def test_the_headroom_of_a_column_of_any_scale_has_digits(unit: float, first: str) -> None:
-    lists = LISTS.with_extras(small=[x * unit for x in (-5, 0, -1, -1, -1)])
-    lines = str(headroom(lists, gain="small")).splitlines()
-    assert lines[1].split() == ["first-best", first]
-
-
 def test_metric_names_take_precedence_over_columns() -> None:
     lists = demote_to_extras(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
     negative = Column(column="ter", negative=True)
@@ -60,13 +53,6 @@ def test_metric_names_take_precedence_over_columns() -> None:
     assert resolve("-ter", lists) == resolve_without_lists("-ter") == negative
     assert resolve_without_lists("ter").key == "ter"
     assert resolve(Column(column="ter"), lists).signature([]).startswith("column:ter")
-
-
-def test_the_word_column_is_the_name_of_a_column() -> None:
-    lists = LISTS.with_features("column", [1, 2, 3, 4, 5])
-    assert resolve("column", lists) == resolve("column:column=column") == Column(column="column")
-    with raises(UsageError, "unknown-name", parameter="gain"):
-        resolve("COLUMN", lists)
 
 
 @pytest.mark.parametrize("name", ["Comet", "-", "", "--comet"])

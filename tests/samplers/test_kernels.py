@@ -139,11 +139,6 @@ def test_draws_of_no_worth_are_refused_without_a_fuss(
     assert "arviz" not in capfd.readouterr().err
 
 
-def test_more_chains_than_draws_are_no_reason_to_warn() -> None:
-    found = TARGET.adapt("imh", {"draws": 2})
-    assert found["posterior"]["weights"].shape == (4, 2, 2)
-
-
 WALKS = 5_000
 
 

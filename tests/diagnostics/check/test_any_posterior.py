@@ -127,13 +127,6 @@ def test_values_that_cannot_be_squared_need_another_unit(scale: float, name: str
         assert bpa.compare(*runs)["a"].verdict != "DIFFERS"
 
 
-def test_a_chain_that_is_apart_fails() -> None:
-    apart = np.random.default_rng(0).normal(size=SHAPE)
-    apart[2] += 3.0
-    (worst,) = {one.where for one in check(hierarchy(mu=apart)).failures if one.name == "R-hat"}
-    assert worst == "mu"
-
-
 def test_what_cannot_be_checked_is_refused() -> None:
     counts = hierarchy()["posterior"].to_dataset()[["count"]]
     with raises(DataError, "no-data", match="no continuous variable.*discrete: count"):

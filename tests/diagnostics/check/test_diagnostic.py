@@ -154,17 +154,6 @@ def test_a_limit_replaces_one_default(limits: dict[str, float]) -> None:
     assert {finding.name for finding in check(FEW, limits).failures} == default - titles
 
 
-def test_the_advice_depends_on_the_limits() -> None:
-    """All diagnostics call for a number of draws together."""
-    record = Record(sampler=SamplerRecord(name="rwm", settings={"draws": 40}))
-    reports = [
-        check(with_record(FEW, sampler=record.sampler), {"tail-ess": least})
-        for least in (400, 2000)
-    ]
-    advice = [f.advice for report in reports for f in report.rows if f.name == "bulk ESS"]
-    assert advice[0] != advice[1]
-
-
 @pytest.mark.parametrize(
     ("limits", "code", "mention"),
     [

@@ -9,7 +9,6 @@ import pytest
 from scipy.special import expit, log_expit
 from scipy.stats import kstest, norm
 from support import reference_model
-from support.html_outline import Outline
 from support.posteriors import (
     InferenceData,
     Record,
@@ -23,10 +22,8 @@ from support.targets import SENTENCES, balanced, integrated
 
 from bpa_ppl import DataError, Isotropic, NBest, adapt, as_weight_draws, from_lists
 from bpa_ppl.diagnostics.check.predictive_checks import with_predictions
-from bpa_ppl.diagnostics.pages.raters import Raters
 from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
 from bpa_ppl.posterior.draws import importance_weights
-from bpa_ppl.posterior.record import Agreement
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])
@@ -57,15 +54,6 @@ def test_a_sentence_is_predicted_without_itself() -> None:
     p = leave_out(draws, pool).score(by_mean=False)
     (even,) = reference_model.predictive(pool, np.array([TRUTH, -TRUTH]))
     np.testing.assert_allclose(p, even, atol=0.02)
-
-
-def test_a_notebook_shows_the_table_of_a_terminal() -> None:
-    result = Raters({"<b>": 3}, Agreement(2, 5, 4, 0.6), {"<b>": (0.1, 0.0, 0.2)})
-    outline = Outline(result._repr_html_())
-    (table,) = outline.tables
-    assert len(table) == 2
-    assert all(cell in str(result) for row in table for cell in row)
-    assert "b" not in outline.tags
 
 
 VARIANCE = 0.1
