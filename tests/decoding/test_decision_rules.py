@@ -110,20 +110,6 @@ def test_viterbi_uses_the_best_pair(
         assert best[result.choice[sentence]] == pytest.approx(best.max(), abs=1e-4)
 
 
-def test_viterbi_normalises_each_distribution() -> None:
-    """By hand: log p(b|3) = −log(1 + e⁻³) = −0.05, and log p(a|−0.1) + 0.45 = −0.19."""
-    weights = np.array([[[3.0], [-0.1]]])
-    pool = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    log_joint = np.array([[0.0, 0.45]])
-    for shift in (0.0, 5000.0, -5000.0):  # a constant of the density changes nothing
-        posterior = external_posterior(weights, ("LM0",), lp=log_joint + shift)
-        result = rerank(pool, posterior, rule="viterbi")
-        assert result.choice.tolist() == [1]
-        best = np.array([-np.log(1 + np.exp(-0.1)) + 0.45, -np.log(1 + np.exp(-3))])
-        expected = np.exp(best) / np.exp(best).sum()
-        np.testing.assert_allclose(result.probabilities, expected, rtol=1e-9)
-
-
 def test_viterbi_finds_the_best_pair_among_many_draws() -> None:
     """One draw of 2000 has by far the highest density; it alone prefers the first candidate."""
     weights, log_joint = np.ones((1, 2000, 1)), np.zeros((1, 2000))
@@ -153,33 +139,40 @@ def test_the_rule_map_has_the_probabilities_of_the_mode(lists: NBest) -> None:
     assert_chosen(rerank(lists, draws, rule="map"), reference_model.predictive(lists, mode[None]))
 
 
-@pytest.mark.parametrize("common", [-2048.0, 2048.0])
-def test_a_common_score_changes_no_probability(common: float) -> None:
-    """Also where its exponential is 0 or infinite."""
-    pool = from_lists([["a", "b", "c"]], [[[common], [common + 2.0], [common]]], ["LM0"])
-    posterior = external_posterior(np.ones((1, 4, 1)), ("LM0",), lp=np.zeros((1, 4)))
-    expected = np.exp([0.0, 2.0, 0.0]) / np.exp([0.0, 2.0, 0.0]).sum()
-    for rule in ("predictive", "viterbi", "mean"):
-        result = rerank(pool, posterior, rule=rule)
-        np.testing.assert_allclose(result.probabilities, expected, rtol=1e-9)
-        assert result.canonical.tolist() == [0]  # the posterior has no canonical weights
+RULES_OF_ONE = ("predictive", "viterbi", "mean")
+#: log p(a|−0.1) + 0.45 = −0.19, and log p(b|3) = −log(1 + e⁻³) = −0.05.
+OF_PAIRS = np.exp([-np.log1p(np.exp(-0.1)) + 0.45, -np.log1p(np.exp(-3))])
 
 
-def test_draws_without_importance_do_not_count() -> None:
-    """exp(−1000) is 0: only the first draw is left, whose p(b) is 3/4."""
-    pool = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    draws, log_weight = np.array([[[np.log(3.0)], [-5.0]]]), np.array([[0.0, -1000.0]])
-    result = rerank(pool, external_posterior(draws, ("LM0",), log_weight=log_weight))
-    np.testing.assert_allclose(result.probabilities, [0.25, 0.75], rtol=1e-6)
-
-
-@pytest.mark.parametrize("rule", ["predictive", "viterbi", "mean"])
-def test_hopeless_candidates_have_probability_0(rule: str) -> None:
-    """Their scores are lower by more than the exponents of float64 can tell."""
-    pool = from_lists([["a", "b", "c"]], [[[0.0], [-2000.0], [np.log(3.0)]]], ["LM0"])
-    posterior = external_posterior(np.ones((1, 4, 1)), ("LM0",), lp=np.zeros((1, 4)))
-    result = rerank(pool, posterior, rule=rule)
-    np.testing.assert_allclose(result.probabilities, [0.25, 0.0, 0.75], rtol=1e-6)
+@pytest.mark.parametrize(
+    ("scores", "drawn", "stats", "rule", "expected"),
+    [
+        # A common score changes nothing, also where its exponential is 0 or infinite.
+        *(
+            ([c, c + 2, c], [1], {"lp": [0]}, rule, np.exp([0, 2, 0]))
+            for c in (-2048.0, 2048.0)
+            for rule in RULES_OF_ONE
+        ),
+        # A score that is lower by more than the exponents of float64 can tell.
+        *(([0, -2000, np.log(3)], [1], {"lp": [0]}, rule, [1, 0, 3]) for rule in RULES_OF_ONE),
+        # exp(−1000) is 0: only the first draw is left.
+        ([0, 1], [np.log(3), -5], {"log_weight": [0, -1000]}, "predictive", [1, 3]),
+        # Each distribution is normalised, and a constant of the density changes nothing.
+        *(
+            ([0, 1], [3, -0.1], {"lp": [c, c + 0.45]}, "viterbi", OF_PAIRS)
+            for c in (0.0, 5000.0, -5000.0)
+        ),
+    ],
+)
+def test_probabilities_of_one_list_are_those_by_hand(
+    scores: Any, drawn: Any, stats: dict[str, Any], rule: str, expected: Any
+) -> None:
+    pool = from_lists([list("abc")[: len(scores)]], [np.transpose([scores])], ["LM0"])
+    weights = np.reshape(drawn, (1, -1, 1)).astype(float)
+    stats = {name: np.array([values], float) for name, values in stats.items()}
+    result = rerank(pool, external_posterior(weights, ("LM0",), **stats), rule=rule)
+    np.testing.assert_allclose(result.probabilities, expected / np.sum(expected), rtol=1e-6)
+    assert (result.choice[0], result.canonical[0]) == (np.argmax(expected), 0)
 
 
 def test_mean_rule_with_fewer_draws_has_the_same_mean(
