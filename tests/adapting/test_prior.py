@@ -1,8 +1,9 @@
-"""The scale of the prior that is learned from the sentences, and equal weights to start from."""
+"""The scale of the prior that is learned from the sentences, equal weights, posteriors as prior."""
 
 from __future__ import annotations
 
 import logging
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from support.raising import Note, capture_notes, raises
 from support.registries import LIKELIHOODS
 
 from bpa_ppl import (
+    BpaWarning,
     DataError,
+    Draws,
     Isotropic,
     NBest,
     Prior,
@@ -287,3 +290,22 @@ def test_signs_need_features_without_canonical_weights() -> None:
         adapt(pool, StartingWeights(lower_is_better=["comet"]), gain="gain")
     with raises(UsageError, "conflict", parameter="lower_is_better"):
         StartingWeights({"f0": 1.0}, lower_is_better=["f0"])
+
+
+OF_PAIRS = ["LM0", "TM0"]
+PAIRS = reference_model.pairs(np.random.default_rng(2).normal(size=(6, 2)), OF_PAIRS)
+OLD = PAIRS.with_extras(quality=[1.0, 0.0] * 6)
+
+
+def posterior_of(kappa: float, prior: Prior | str = "isotropic:variance=4") -> Draws:
+    options = {"likelihood": f"risk:kappa={kappa}", "gain": "quality", "sampler": "imh:draws=500"}
+    return as_weight_draws(adapt(OLD, dict.fromkeys(OF_PAIRS, 0.2), prior=prior, **options))
+
+
+def test_other_settings_of_the_likelihood_are_warned_about() -> None:
+    prior = Prior.of(posterior_of(1.5))
+    with pytest.warns(BpaWarning, match=r"kappa=2.0.*kappa=1.5"):
+        posterior_of(2.0, prior)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BpaWarning)
+        posterior_of(1.5, prior)
