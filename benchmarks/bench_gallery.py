@@ -5,7 +5,7 @@
 For each program of `gallery_programs.py`: what `bpa_ppl.sample` chose, and whether its draws pass
 their check; the largest errors of a mean, in posterior standard deviations, and of a standard
 deviation, as a share; and effective draws of the worst variable per CPU second of the whole call,
-in the first call of a process and in the second one with another seed. Beside it those of NumPyro:
+in the first call of a process and in the second one with another seed. Next to it those of NumPyro:
 `MCMC(NUTS(model), num_warmup=1000, num_samples=1000, num_chains=4)`, `run`, and
 `arviz.from_numpyro`. The reference is a closed form, or a run of NumPyro's NUTS in float64 with
 4 × `draws` draws, of another program with the same posterior if its chains disagree. Each way runs

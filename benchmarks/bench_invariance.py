@@ -298,7 +298,7 @@ OUTPUTS = 8  # sentences of the table of outputs
 TABLES = ("in", "mixed", "without", "stacked", "distances", "soft", "risk", "phrases", "single")
 TABLES = (*TABLES, "signs", "outputs")
 DISTANCES = ("hellinger", "kullback-leibler", "reverse-kullback-leibler")
-#: Domains besides captions -> the part to draw from.
+#: Domains other than captions -> the part to draw from.
 OTHERS = {"medical": "adapt", "conversation": "adapt", "out-of-domain": "dev"}
 RISK = "consensus.ter"
 OWN = "authored"  # the folder of the texts of this project

@@ -48,7 +48,7 @@ def _repeat_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
     """Interrupt the program again if Ctrl-C came during a callback, whose exceptions are ignored.
 
     JAX has such a callback, which runs whenever Python collects garbage. Other signals that end a
-    command are repeated likewise; their numbers are the arguments of their exceptions.
+    command are repeated, too; their numbers are the arguments of their exceptions.
     """
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         number = next(iter(getattr(unraisable.exc_value, "args", ())), signal.SIGINT)

@@ -246,7 +246,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if sample_weight is not None:
-            message = "score weights all lists alike: leave out sample_weight"
+            message = "score weights all lists equally: leave out sample_weight"
             raise UsageError(message, parameter="sample_weight", code="not-supported")
         if qid is None and groups is None:
             raise _not_routed(f"; {_SCORER}")

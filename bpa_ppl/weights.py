@@ -189,7 +189,7 @@ def _nameless(values: Any, parameter: str) -> UsageError:
 class StartingWeights:
     """Where the weights start, and which of them stay there.
 
-    Wherever weights are given to `adapt`, others stand for `StartingWeights` of them.
+    Where weights are given to `adapt`, others stand for `StartingWeights` of them.
 
     Args:
         weights: the canonical weights λ_T, by feature name, or one for each column in their order.

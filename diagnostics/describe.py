@@ -516,7 +516,7 @@ def _explain_refusal(lists: NBest) -> str:
 
 
 def _list_facts(lists: NBest, with_reference: Sequence[int]) -> Iterator[str]:
-    """Yield what there is besides columns of candidates."""
+    """Yield what lists have in addition to columns of candidates."""
     count, ids = format_count(len(lists), "list"), lists.sentence_ids
     texts = [lists.texts(sentence) for sentence in range(len(lists))]
     yield f"sources for {0 if lists.sources is None else len(lists)} of {count}"

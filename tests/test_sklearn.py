@@ -374,7 +374,7 @@ def test_lists_are_needed_to_score_and_to_predict_probabilities(fitted: Bayesian
         fitted.predict_proba(X)
     with pytest.raises(UsageError, match="qid is missing"):
         fitted.score(X, Y)
-    with pytest.raises(UsageError, match="score weights all lists alike: leave out sample_weight"):
+    with pytest.raises(UsageError, match="lists equally: leave out sample_weight"):
         fitted.score(X, Y, qid=QID, sample_weight=Y)
     with pytest.raises(DataError, match="all candidates have the same y"):
         fitted.score(X[:4], np.ones(4), qid=QID[:4])

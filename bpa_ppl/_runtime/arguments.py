@@ -29,7 +29,7 @@ def require_extra(problem: str, extra: str, *packages: str, parameter: str | Non
     """Raise a UsageError unless the packages of an optional extra are installed; none is imported.
 
     For an installed package, pip takes the packages of its extras from its metadata. So the command
-    in the message is right wherever the package came from: a clone, a wheel or an index.
+    in the message is right for a package of any origin: a clone, a wheel or an index.
 
     >>> require_extra("numbers need NumPy", "numbers", "numpy")
     >>> require_extra("serving needs Starlette", "serve", "no_such_package")

@@ -93,7 +93,7 @@ def _write_command(words: list[str], described: Description, weights: str) -> st
 
 
 def _find_weights(path: str, lists: NBest) -> str | None:
-    """Return the moses.ini beside the lists of a decoder, if it has the weights of its features."""
+    """Return the moses.ini next to the lists, if it has the weights of their features."""
     from bpa_ppl.formats.weight_files import read_weights
     from bpa_ppl.weights import match
 

@@ -338,7 +338,7 @@ def agreement(answers: Iterable[Choice]) -> Agreement:
     ...     ties=[None, [entry("ann", 0, 1)]],
     ... )
     >>> print(agreement(iter_choices(lists)))
-    2 raters answered 2 pairs in common, and 1 alike (Krippendorff's α 0.83)
+    2 raters answered 2 pairs in common, and agreed on 1 (Krippendorff's α 0.83)
     """
     table: dict[tuple[int, int, int], dict[str, int]] = {}
     raters: set[str] = set()

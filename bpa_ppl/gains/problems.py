@@ -24,7 +24,7 @@ from bpa_ppl.lists.nbest import (
 )
 
 #: Of the lists, at most so many are looked at, the first texts of each, and so many random orders
-#: of their references besides those of the next and the previous list.
+#: of their references, without those of the next and the previous list.
 _LISTS, _TEXTS, _ORDERS = 100, 5, 4
 #: The share of lists, from a number of lists on, whose own reference is nearer than another one; in
 #: the worst order it is below if references are misplaced. On 23 collections of translations,

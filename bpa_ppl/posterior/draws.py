@@ -304,7 +304,7 @@ class Draws:
         return name_array(values, names, kind=self.kind, log_weight=self.log_weight)
 
     def resampled(self, seed: int = 0) -> Draws:
-        """Return draws that count alike: these, or one chain resampled by importance weights.
+        """Return draws of equal weight: these, or one chain resampled by importance weights.
 
         Systematic resampling: a draw of share w comes ⌊Dw⌋ or ⌈Dw⌉ times among D draws.
 

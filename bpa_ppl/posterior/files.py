@@ -182,7 +182,7 @@ def seal(content: bytes) -> bytes:
 def unseal(content: bytes) -> bytes:
     """Return the content of a file without its checksum, which those of other programs lack.
 
-    Whatever follows the end of the HDF5 data must be the checksum.
+    What follows the end of the HDF5 data must be the checksum.
 
     Raises:
         DataError: if it is not.

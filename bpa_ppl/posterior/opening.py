@@ -351,7 +351,7 @@ def _name_log_weights(
 ) -> Mapping[str, Group]:
     """Return groups with importance weights where `from_groups` reads them, or without any.
 
-    Named weights have the sum 1, so that runs with other constants count alike.
+    Named weights have the sum 1, so that runs with other constants have equal weight.
 
     Raises:
         DataError: if a variable may have weights, and it is not known whether it does.

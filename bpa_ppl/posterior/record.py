@@ -41,9 +41,9 @@ class Agreement(Struct, frozen=True):
             the same.
 
     >>> print(Agreement(raters=2, pairs=30, alike=21, alpha=0.58))
-    2 raters answered 30 pairs in common, and 21 alike (Krippendorff's α 0.58)
+    2 raters answered 30 pairs in common, and agreed on 21 (Krippendorff's α 0.58)
     >>> print(Agreement(raters=2, pairs=1, alike=1, alpha=None))
-    2 raters answered 1 pair in common, and 1 alike
+    2 raters answered 1 pair in common, and agreed on 1
     """
 
     raters: int
@@ -56,7 +56,7 @@ class Agreement(Struct, frozen=True):
         if not self.pairs:
             return both
         alpha = "" if self.alpha is None else f" (Krippendorff's α {self.alpha:.2f})"
-        return f"{both}, and {self.alike} alike{alpha}"
+        return f"{both}, and agreed on {self.alike}{alpha}"
 
 
 class ObservedRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

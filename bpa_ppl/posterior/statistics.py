@@ -134,7 +134,7 @@ def smooth_log_weights(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
 def find_copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
     """Return the pairs of chains that have at least a quarter of the shorter one in common.
 
-    Draws, (D, Q) in each chain, are compared wherever they are in the chain, so that a run is
+    Draws, (D, Q) in each chain, are compared at all places of the chain, so that a run is
     recognised after thinning or with another warm-up. Two draws are one if they are nearer than a
     fiftieth of the local distance between draws, so that a run is recognised in single precision
     and after small noise. Draws of discrete values (integers, rounded numbers) coincide by chance;

@@ -50,8 +50,8 @@ _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 _WALKS, _WALK_STEPS, _LOW_ACCEPT = ((BEST_STEP, 1), (0.6, 2)), 50, 0.6
 
 
-#: A way to draw: the sampler; why it is chosen, besides the failures of earlier attempts, which may
-#: be empty; the function that draws; and the largest shortage of the draws before it that this
+#: A way to draw: the sampler; why it is chosen, which may be empty, without the failures of earlier
+#: attempts; the function that draws; and the largest shortage of the draws before it that this
 #: attempt may make up for.
 Attempt = tuple[Sampler, str, Callable[[Target, int, Reporter], Sampled], float]
 #: Where NUTS fails in both, neither shorter steps nor more draws help: a part of the posterior is

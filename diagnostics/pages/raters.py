@@ -33,7 +33,7 @@ class Raters(Outcome):
 
     >>> slips = {"ann": (0.03, 0.01, 0.07), "bob": (0.3, 0.2, 0.4)}
     >>> print(Raters({"ann": 12, "bob": 8}, Agreement(2, 5, 4, 0.6), slips))
-    2 raters answered 5 pairs in common, and 4 alike (Krippendorff's α 0.60)
+    2 raters answered 5 pairs in common, and agreed on 4 (Krippendorff's α 0.60)
     rater  choices  slip rate  95% interval
     ann    12       0.030      0.010 to 0.070
     bob    8        0.300      0.200 to 0.400

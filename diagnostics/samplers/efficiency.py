@@ -1,7 +1,7 @@
 """Efficiency of a sampler: what its draws cost, what they are worth, and how sure that is.
 
 All samplers are ranked by one number: effective draws per second for the posterior mean of the
-worst weight, which is defined alike for chains and for weighted draws.
+worst weight, which has one definition for chains and for weighted draws.
 """
 
 from __future__ import annotations

@@ -307,7 +307,7 @@ def run_samplers(
     The attribute `sampling_time` of a run has the seconds of the sampler, as in PyMC, without
     compilation. Each sampler has one run first, which is kept only if there is no other. Then each
     round has a run of each sampler, in random order: a machine that becomes slower or faster
-    affects all samplers alike.
+    affects all samplers equally.
 
     A sampler that raises an error is not run again, and the others go on. Ctrl-C ends the runs if
     one has ended before.

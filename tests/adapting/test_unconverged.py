@@ -1,4 +1,4 @@
-"""Whatever uses a posterior refuses one that fails its check, as `rerank` does."""
+"""What uses a posterior refuses one that fails its check, as `rerank` does."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     process = start("adapt", "lists", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", *many)
     with open("lists", "wb", opener=_when_read) as lists:
         lists.write(Path("nbest").read_bytes())
-    time.sleep(0.5)  # into the work, wherever it is then
+    time.sleep(0.5)  # into the work
     assert sorted(os.listdir()) == before  # nothing is made before there is something to write
     out, err = _interrupt(process)
     assert (process.returncode, out) == (130, "")

@@ -86,7 +86,7 @@ def test_groups_coordinates_and_attributes(
 
 
 def test_posteriors_of_other_data_are_not_compared() -> None:
-    """Whatever the name of the file and the order of the columns; the same data are the same."""
+    """The name of the file and the order of the columns do not matter."""
     rng = np.random.default_rng(5)
     names, features = ("a", "b"), rng.normal(size=(12, 2)).astype(np.float32)
     texts = [[f"{s} {word}" for word in ("cat", "dog", "red")] for s in range(4)]

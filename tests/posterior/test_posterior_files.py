@@ -430,7 +430,7 @@ def read_by_xarray(path: Path) -> WeightDraws:
 
 
 def assert_same(path: Path) -> InferenceData:
-    """Fail unless a file is read alike with and without xarray, and return its data."""
+    """Fail unless a file is read equally with and without xarray, and return its data."""
     with_xarray, without = read_by_xarray(path), read_weight_draws(path)
     for part in fields(Draws):
         one, other = (getattr(draws.draws, part.name) for draws in (without, with_xarray))

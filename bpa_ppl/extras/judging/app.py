@@ -57,8 +57,7 @@ def judging_application(
     Args:
         session: whose questions are answered. Requests wait for each other.
         token: the first part of the path of every address, of letters, digits, `-` and `_`.
-        hosts: names of the server, besides 127.0.0.1 and localhost; requests to other names are
-            refused.
+        hosts: names of the server, with 127.0.0.1 and localhost; requests to others are refused.
         state_shown: whether the rater sees the weights and what the answers have changed, which may
             influence the next answers. None shows them to a rater without a name.
     """

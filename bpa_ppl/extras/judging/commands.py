@@ -35,7 +35,7 @@ class _Address:
     Args:
         host: Address to listen on.
         port: Port; 0 chooses a free one.
-        allowed_hosts: Name that requests may use besides the host; `*` stands for any.
+        allowed_hosts: Name that requests may use in addition to the host; `*` stands for any.
     """
 
     host: str = "127.0.0.1"

@@ -28,7 +28,7 @@ class Candidates(NamedTuple):
         features: (R, K), relative to the first candidate of each list.
         base: (R,) the score of the features with a fixed weight, also relative.
         offsets: (S + 1,) the first candidate of each list, then R.
-        text: (R,) the number of each candidate's text; texts that read alike have the same one.
+        text: (R,) the number of each candidate's text; texts that look equal have the same one.
     """
 
     features: Float64
@@ -157,7 +157,7 @@ class Outlook(NamedTuple):
         predicted_before: the same of the prior.
         random: how many such answers there are; a guess predicts half of them.
         repeated: questions that were asked twice.
-        agreed: how many of them were answered alike.
+        agreed: how many of them got the same answer.
 
     >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.5, 0.002, 12.0, 8.0, 15, 2, 2)
     >>> state.changed / state.lists, state.predicted > state.predicted_before

@@ -53,10 +53,9 @@ class Invariance(FeatureSource, frozen=True):
       `.specificity.target`. The higher, the less a phrase is bound to a subdomain, so a positive
       weight rewards invariance.
     * `coherence`: the distance between P(z | source phrase) and P(z | target phrase), lower if
-      they are more alike: `.coherence`. A negative weight rewards coherence.
+      they are more similar: `.coherence`. A negative weight rewards coherence.
 
-    An unknown word, which the decoder copies, has P(z) on both sides; it is in all candidates of a
-    list alike.
+    An unknown word, which the decoder copies, has P(z) on both sides, in all candidates of a list.
 
     Attributes:
         subdomains: a Parquet file that `bpa subdomains` has written.

@@ -435,7 +435,7 @@ class WeightedText(NamedTuple):
         starts: (sentences + 1,) int64, the start of each sentence in `longest`.
         firsts: (orders + 1,) int64, the first n-gram of each order, and the number of n-grams.
         context: (n-grams,) int32, the n-gram without its last word, among those of its order.
-        suffix: (n-grams,) int32, the n-gram without its first word, likewise.
+        suffix: (n-grams,) int32, the n-gram without its first word, as above.
     """
 
     longest: Int32

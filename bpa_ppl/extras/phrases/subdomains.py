@@ -216,7 +216,7 @@ def _number(lines: pa.ChunkedArray) -> NumberedText:
 
 
 def phrase_posteriors(counts: Float64, weights: Float64) -> Float64:
-    """Return (phrases, K) float64, P(z | phrase) = c(phrase, z) / c(phrase), of counts, likewise.
+    """Return (phrases, K) float64, P(z | phrase) = c(phrase, z) / c(phrase), of such counts.
 
     A phrase that is not in the corpus gets the weights, (K,) P(z).
 

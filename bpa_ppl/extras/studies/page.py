@@ -213,13 +213,13 @@ def _describe_domain(
         if d["size"] == size and best in (d["first"], d["second"]) and d["adjusted"] >= _LEVEL
         for name in (d["first"], d["second"])
     }
-    alike = [name for name in others if name in unclear]
-    better = f", clearly better than {len(others) - len(alike)} of {len(others)} others, not than "
-    better += ", ".join(alike)
-    if len(alike) in (0, len(others)):
+    close = [name for name in others if name in unclear]
+    better = f", clearly better than {len(others) - len(close)} of {len(others)} others, not than "
+    better += ", ".join(close)
+    if len(close) in (0, len(others)):
         count = len(others)
         better = f", clearly better than all {count} others"
-        if alike:
+        if close:
             better = f", but not clearly better than any of the {count} others"
     words = "the default" if default == DEFAULT else "usually the default"
     roles = {default: f" ({words} of bpa adapt)", CANONICAL: " (not adapted)"}

@@ -28,7 +28,7 @@ PLAIN = "plain " * 12  # as long as the other: length decides how a cell is set
 
 
 def example(text: str) -> str:
-    """A page with one block of each kind, and the same text wherever text can stand."""
+    """A page with one block of each kind, and the same text where text can stand."""
     blocks = (
         text,
         items([text]),

@@ -230,7 +230,7 @@ def damage(content: bytes, rng: random.Random) -> bytes:
 
 @pytest.mark.parametrize("count", [400, pytest.param(8000, marks=pytest.mark.slow)])
 def test_a_damaged_journal_is_used_or_refused(tmp_path: Path, count: int) -> None:
-    """Whatever the damage; the error names the file."""
+    """The error names the file."""
     path, lists, results = tmp_path / "answers.jsonl", compared_lists(), Counter[str]()
     whole = answered(Session(lists, journal=path), 2)
     whole.undo()
@@ -253,7 +253,7 @@ def test_a_damaged_journal_is_used_or_refused(tmp_path: Path, count: int) -> Non
 
 
 def test_lists_with_nothing_to_compare_are_refused() -> None:
-    """All candidates read alike."""
+    """All candidates look equal."""
     lists = from_lists([["A cat.", "a cat"], ["dog"]], [[[0.0], [1.0]], [[0.0]]], ["x"])
     with raises(DataError, "no-data"):
         Session(lists)

@@ -372,8 +372,8 @@ def application(
     Args:
         load: returns the reranker, now and at each reload.
         limits: what a request may take.
-        hosts: names of the server, besides 127.0.0.1 and localhost, and `*` for any; requests to
-            other names are refused.
+        hosts: names of the server, with 127.0.0.1 and localhost, or `*` for any. Others are
+            refused.
         started: called with the service when the event loop runs.
 
     Raises:

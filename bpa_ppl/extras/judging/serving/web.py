@@ -150,7 +150,7 @@ def static_routes(package: str, headers: Mapping[str, str] | None = None) -> lis
 
     Args:
         package: its dotted name.
-        headers: of the responses, besides the content security policy.
+        headers: of the responses, in addition to the content security policy.
     """
     contents = {
         file.name: file.read_text("utf-8") for file in files(package).joinpath("static").iterdir()
