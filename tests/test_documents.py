@@ -23,7 +23,9 @@ from bpa_ppl.extending import StartingWeights
 
 DOCS = ROOT / "docs"
 #: All pages that are read on a code host; the site has those in docs/.
-READ = sorted({*PAGES, *ROOT.glob("*.md"), *ROOT.glob("examples/**/*.md")})
+READ = sorted(
+    {*PAGES, *ROOT.glob("*.md"), *ROOT.glob(".github/*.md"), *ROOT.glob("examples/**/*.md")}
+)
 PUBLISHED = (DOCS / "published.md").read_text("utf-8")
 HEAD = ["claim of", "the paper says", "its figure", "ours", "verdict", "printed by"]
 VERDICTS = ("confirmed", "not confirmed", "open")
@@ -106,7 +108,7 @@ def test_settings_in_sentences_exist() -> None:
     assert not resolves("margin:no_such_setting=4")
 
 
-@pytest.mark.parametrize("page", ["docs/promises.md", "SECURITY.md"])
+@pytest.mark.parametrize("page", ["docs/promises.md", ".github/SECURITY.md"])
 @pytest.mark.needs_extras
 def test_promises_name_tests_that_exist(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")

@@ -42,7 +42,7 @@ SOURCES += ("MANIFEST.in", "README.md")
 DEPENDENCIES = sysconfig.get_paths()["purelib"]
 SMALL = [
     line
-    for line in (ROOT / "requirements-serve.txt").read_text("utf-8").splitlines()
+    for line in (ROOT / "examples/requirements-serve.txt").read_text("utf-8").splitlines()
     if not line.startswith("#")
 ]
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
@@ -140,7 +140,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def small_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """An environment of the packages in `requirements-serve.txt` alone."""
+    """An environment of the packages in `examples/requirements-serve.txt` alone."""
     folder = tmp_path_factory.mktemp("small") / "venv"
     with new_environment(wheel, folder, SMALL) as scripts:
         yield scripts
