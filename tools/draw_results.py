@@ -276,7 +276,7 @@ PANELS = {
             ("RewardBench", "LLMBar", "three weak judges", "arena"),
             label,
             "points",
-            ("before", "now"),
+            ("most probable τ", "integrated over τ"),
             title="after ten labels",
             file="results/pairs.md",
         )
