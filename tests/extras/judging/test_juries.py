@@ -19,7 +19,7 @@ SECTIONS = {
     section.partition("\n")[0]: "".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
     for section in re.split(r"^## ", PAGE.read_text("utf-8"), flags=re.MULTILINE)
 }
-_, FIRST, ROUTING, FUNCTION, TRULENS, DSPY, TRL, VLLM = filter(SECTIONS.get, SECTIONS)
+_, FIRST, ROUTING, FUNCTION, TRULENS, DSPY, TRL = filter(SECTIONS.get, SECTIONS)
 QUALITY = {"bad": -1.0, "fair": 0.0, "good": 1.0}
 
 
@@ -87,27 +87,6 @@ class GRPOTrainer:
         assert len(self.rewards) == len(prompts)
 
 
-class LLM:
-    """What is documented of `generate` of vLLM."""
-
-    def __init__(self, model: str) -> None:
-        pass
-
-    def generate(self, prompts: list[str], parameters: dict[str, Any]) -> list[SimpleNamespace]:
-        assert parameters["n"] == 8
-        rng, replies = np.random.default_rng(0), []
-        for number, prompt in enumerate(prompts):
-            outputs = []
-            for text in rng.choice(list(QUALITY), 8):
-                logprob = float(-rng.exponential())
-                tokens = {"token_ids": [1], "cumulative_logprob": logprob, "finish_reason": "stop"}
-                logprobs = [{1: SimpleNamespace(logprob=logprob)}]
-                outputs.append(SimpleNamespace(text=text, logprobs=logprobs, **tokens))
-            reply = SimpleNamespace(request_id=str(number), prompt=prompt, outputs=outputs)
-            replies.append(reply)
-        return replies
-
-
 def module(**members: Any) -> ModuleType:
     result = ModuleType("stand_in")
     vars(result).update(members)
@@ -137,7 +116,6 @@ def scope(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
         "trulens.feedback.jury": module(Jury=Jury),
         "dspy": module(BestOfN=BestOfN),
         "trl": module(GRPOTrainer=GRPOTrainer),
-        "vllm": module(LLM=LLM, SamplingParams=lambda **options: options),
     }
     for name, stand_in in stand_ins.items():
         monkeypatch.setitem(sys.modules, name, stand_in)
@@ -152,10 +130,6 @@ def scope(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
             "module": lambda question: SimpleNamespace(answer=next(answers)),
             "model": "any",
             "dataset": [{"prompt": "What is a cat?"}, {"prompt": "What is a dog?"}],
-            "questions": [f"question {number}" for number in range(12)],
-            "ask_people": lambda lists: [
-                QUALITY[lists.text(r)] for r in range(len(lists.features))
-            ],
         }
 
 
@@ -188,7 +162,7 @@ def test_the_search_runs(scope: dict[str, Any]) -> None:
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_functions_of_other_tools(scope: dict[str, Any]) -> None:
-    run(scope, FUNCTION, TRULENS, DSPY, TRL, VLLM)
+    run(scope, FUNCTION, TRULENS, DSPY, TRL)
     # The verdict is the mean of 0.2, 0.9 and 0.4, or of 1 minus these, with weights |λ|.
     weights = scope["ranker"].coef_
     scores = np.where(weights > 0, [0.2, 0.9, 0.4], [0.8, 0.1, 0.6])
@@ -198,5 +172,3 @@ def test_functions_of_other_tools(scope: dict[str, Any]) -> None:
     assert scope["answer"] == "good"
     rewards = np.array(scope["trainer"].rewards).reshape(2, 3)
     assert (np.diff(rewards) > 0).all()
-    assert scope["chosen"].count("good") == sum("good" in one.strings for one in scope["lists"])
-    assert "human" not in scope["posterior"]["posterior"]["feature"].values
