@@ -51,7 +51,7 @@ from bpa_ppl.formats.located import LocatedRecord, find, iter_json
 from bpa_ppl.formats.samples import Samples, make_extractor, name_prompts, token_statistics
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
-from bpa_ppl.formats.values import abbreviate, json_keys
+from bpa_ppl.formats.values import abbreviate, json_object
 
 # Fields of lines of batches: the name of the prompt, and what is around the answer.
 _BATCHES = (
@@ -478,11 +478,11 @@ class Answers(NBestFormat, frozen=True):
         """
         if self.server != OPENAI:
             return False
-        keys = set(json_keys(first_line))
-        if not keys and first_line.lstrip().startswith(b"{"):
+        record = json_object(first_line)
+        if not record and first_line.lstrip().startswith(b"{"):
             # With -Infinity, or cut off: reading it says what is wrong.
             return b'"choices"' in first_line or b'"custom_id"' in first_line
-        return bool(keys) and _is_line(json.loads(first_line))
+        return _is_line(record)
 
     def read(self, record: LocatedRecord) -> Response:
         """Return what a record says.

@@ -29,7 +29,7 @@ from bpa_ppl.formats.preference_rows import (
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
-from bpa_ppl.formats.values import json_keys
+from bpa_ppl.formats.values import json_object
 from bpa_ppl.lists.nbest import NBest
 
 #: Instead of the name of a format: detect it from the content, or from the name of the file.
@@ -84,7 +84,7 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
         >>> NBestFormat().field_names(b'{"id": 0, "text": "a cat"}')
         ['id', 'text']
         """
-        return json_keys(first_line)
+        return list(json_object(first_line))
 
     def detect_folder(self, folder: Path) -> bool:
         """Return whether a folder, which may not exist, holds lists of this format."""

@@ -27,7 +27,7 @@ from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import InputFile, count_lines
 from bpa_ppl.formats.values import (
     format_numbers,
-    json_keys,
+    json_object,
     parse_strictly,
 )
 from bpa_ppl.formats.writing import Writable, select_writable
@@ -57,7 +57,7 @@ class Jsonl(TableFormat, frozen=True):
         >>> Jsonl().detect(b'{"id": 0, "text": "a cat"}'), Jsonl().detect(b'{"LM0": 0.5}')
         (True, False)
         """
-        if json_keys(first_line) or not first_line.lstrip().startswith(b"{"):
+        if json_object(first_line) or not first_line.lstrip().startswith(b"{"):
             return super().detect(first_line)
         # Like a record, but not JSON: reading it says what is wrong.
         return b'"candidates"' in first_line or b'"text"' in first_line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -28,7 +27,7 @@ from bpa_ppl.formats.streams import (
     origin_name,
     require_text,
 )
-from bpa_ppl.formats.values import CONVERT, advise_lines, find_rows, json_keys
+from bpa_ppl.formats.values import CONVERT, advise_lines, find_rows, json_object
 from bpa_ppl.lists.nbest import NBest
 
 
@@ -207,8 +206,7 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
             return kind()
     require_text(line, file.origin)
     options: Any = {"line": 1, "parameter": "format", "code": "unknown-format"}
-    if json_keys(line):
-        record = json.loads(line)
+    if record := json_object(line):
         if is_table(record):
             raise DataError(OF_PANDAS, file.origin, line=1, code="bad-line")
         names = ", ".join(iter_field_names(record))

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -431,16 +430,13 @@ def check_escapes(text: str, value: Any) -> None:
         raise DataError(problem, code="bad-encoding") from error
 
 
-def json_keys(line: bytes) -> list[str]:
-    """Return the keys of a line that is a JSON object; nothing for any other line.
+def json_object(line: bytes) -> dict[str, Any]:
+    r"""Return a line that is a JSON object; an empty one for any other line.
 
-    >>> json_keys(b'{"id": 0}'), json_keys(b'{"lm": NaN}'), json_keys(b"id,text")
-    (['id'], ['lm'], [])
+    >>> json_object(b'{"id": 0}'), json_object(b'{"id": "\\xe9"}'), json_object(b"id,text")
+    ({'id': 0}, {}, {})
     """
-    if not line.lstrip().startswith(b"{"):
-        return []
-    with suppress(ValueError, RecursionError):
-        return list(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
-    with suppress(ValueError, RecursionError):
-        return list(json.loads(line))  # with NaN
-    return []
+    if line.lstrip().startswith(b"{"):
+        with suppress(ValueError, RecursionError):
+            return dict(json.loads(line))
+    return {}

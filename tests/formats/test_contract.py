@@ -10,9 +10,14 @@ import csv
 import gzip
 import io
 import json
+import re
+import shlex
+import subprocess
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,19 +26,32 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from msgspec import structs
 from pyarrow import parquet
+from support.command_line import refused, run, succeed
 from support.raising import raises
 from support.table_content import table_content
-from support.user_files import GOOD, Write
+from support.user_files import GOOD, Write, run_shell, write_frame
 
-from bpa_ppl import NBest, concatenate, describe, from_records, iter_nbest, read_nbest, write_nbest
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl import (
+    NBest,
+    concatenate,
+    describe,
+    from_lists,
+    from_records,
+    iter_nbest,
+    log_density,
+    read_nbest,
+    write_nbest,
+)
+from bpa_ppl._runtime.messages import capture_notes
+from bpa_ppl.errors import BpaWarning, DataError, UsageError, escape_controls
 from bpa_ppl.formats import jsonl
-from bpa_ppl.formats.format import NBEST_FORMATS
+from bpa_ppl.formats.format import NBEST_FORMATS, NBestFormat
 from bpa_ppl.formats.format import SERVERS as ALL_SERVERS
-from bpa_ppl.formats.jsonl import Jsonl
+from bpa_ppl.formats.moses import Marian
 from bpa_ppl.formats.roles import Roles
-from bpa_ppl.formats.separated import Csv
+from bpa_ppl.formats.separated import Tsv
 from bpa_ppl.lists.candidate_columns import read_column
 
 #: A candidate, with the fields of its sentence.
@@ -267,6 +285,12 @@ def having(*properties: str) -> pytest.MarkDecorator:
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
+
+def in_parts(source: Any, **options: Any) -> list[NBest]:
+    """Return tables of a list each."""
+    return list(iter_nbest(source, chunk=1, **options))
+
+
 # --- every reader --------------------------------------------------------------------------------
 
 
@@ -446,7 +470,7 @@ def test_a_feature_that_is_missing_anywhere_is_an_error_in_a_stream_too(
         rows = [{"id": k, "text": "a", "lm": 1.5 if k in places else None} for k in range(3)]
         line = READERS[reader].line(rows, next(k for k in range(3) if k not in places))
         path.write_bytes(READERS[reader].content(without_missing(reader, rows)))
-        for read in (read_nbest, lambda *of, **more: list(iter_nbest(*of, chunk=1, **more))):
+        for read in (read_nbest, in_parts):
             with raises(DataError, "missing-feature", parameter="missing", line=line, match="lm"):
                 read(path, **options)
             read(path, missing=0, **options)
@@ -550,7 +574,7 @@ def test_a_bad_line_is_named(write: Write, reader: str, bad: str, code: str) -> 
     sound, rest = (READERS[reader].content(rows).decode() for rows in (ROWS, later))
     rest = "".join(rest.splitlines(keepends=True)[READERS[reader].header :])
     path, number = write((sound + f"{bad}\n" + rest).encode()), sound.count("\n") + 1
-    for read in (read_nbest, lambda *a, **options: list(iter_nbest(*a, chunk=1, **options))):
+    for read in (read_nbest, in_parts):
         with pytest.raises(DataError) as caught:
             read(path, **READERS[reader].options)
         assert str(caught.value).startswith(f"{path}:{number}: ")
@@ -688,64 +712,9 @@ def test_names_with_dots_are_those_of_fields_of_objects(
         list(iter_nbest(path, format=f"parquet{settings},{field}={name}", chunk=1))
 
 
-def test_two_columns_of_one_name_are_refused(write: Write, tmp_path: Path) -> None:
-    with raises(DataError, "duplicate", parameter="format", match="seg"):
-        read_nbest(write("id,text,lm,seg", "0,a,1,7"), format="csv:id=seg,source=seg")
-    table = pa.table({"id": [0], "text": ["x"], "a.b": [1.0], "a": [{"b": 2.0}]})
-    parquet.write_table(table, tmp_path / "x.parquet")
-    with raises(DataError, "duplicate", match="two columns a.b"):
-        read_nbest(tmp_path / "x.parquet")
-
-
-@pytest.mark.parametrize(
-    ("lines", "format", "shown"),
-    [
-        (["segment,output", "7,a"], "csv", "segment"),
-        (
-            ["segment,output", "7,a"],
-            Csv(id="segment", text="out"),
-            "no column out .*segment,text=NAME",
-        ),
-        (
-            ['{"segment": 7, "output": "a"}'],
-            Jsonl(id="segment"),
-            "no column text .*segment,text=NAME",
-        ),
-        (['{"id": 7, "candidates": [{"hyp": "a"}]}'], "jsonl", "no column text .*text=NAME"),
-        (['{"id": 7, "message": {"content": "a"}}'], "jsonl", "message.content.*text=NAME"),
-        (["seg.id,text", "7,a"], "csv", "no column id .*seg.id.*id=NAME"),
-        (['{"id": 7, "prompt": {"content": "a"}}'], "jsonl", "no column text .*text=NAME"),
-        (['{"author": {"id": 1}, "text": "a"}'], "jsonl", "no column id .*id=NAME"),
-        (['{"id": 0, "candidates": [{"lm": 1}], "text": "a"}'], "jsonl", "no column text"),
-        (["0,a cat", "0,cat"], "csv", "no columns id and text .*'0, a cat'.*csv:id=NAME,text=NAME"),
-        *(
-            (["id,text,lm", "0,a,1"], f"csv:{column}", "zz")
-            for column in ("id=zz", "text=zz", "source=zz")
-        ),
-        (["id,text,lm", "0,a,1"], "csv:text=id", "id"),
-        (["id,text,lm", "0,a,1"], "csv:reference=text", "text"),
-        *(
-            (['{"id": 0, "candidates": [{"text": "a"}]}'], f"jsonl:{column}", "zz")
-            for column in ("id=zz", "text=zz", "id=meta.zz", "text=message.zz", "candidates=zz")
-        ),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:.* is left out")
-def test_an_absent_column_is_named(write: Write, lines: list[str], format: Any, shown: str) -> None:
-    with raises(DataError, "missing-column", parameter="format", line=1, match=shown):
-        read_nbest(write(*lines), format=format)
-
-
 def test_in_memory_columns_are_to_be_renamed() -> None:
     with raises(DataError, "missing-column", line=1, match=": rename the columns, NAME to text$"):
         from_records([{"id": 7, "mt": "a"}])
-
-
-def test_a_control_character_in_the_name_of_a_column(write: Write) -> None:
-    good = {"id": 0, "candidates": [{"text": "a", "lm": 1}]}
-    bad = {"id": 5, "candidates": [{"text": "a", "lm": 1, "l\am": 1}]}
-    with raises(DataError, "bad-name", match=r"the column l\\x07m has a control character"):
-        read_nbest(write(*map(json.dumps, [good, bad])))
 
 
 def test_a_field_of_sentences_and_of_candidates(write: Write) -> None:
@@ -843,10 +812,6 @@ def test_candidates_may_be_texts(write: Write) -> None:
     assert (lists.feature_names, lists.extras) == ((), {})
     del more["source"]
     assert {name: of for name, (of,) in lists.sentence_extras.items()} == more
-    with raises(
-        DataError, "bad-data", line=1, match="text is a list of texts: name it as the cand"
-    ):
-        read_nbest(write(*json_rows({"id": 7, "text": ["a", "b"]})))
 
 
 def test_lists_of_numbers_beside_the_candidates_are_columns_if_they_are_named(write: Write) -> None:
@@ -911,3 +876,670 @@ def test_a_source_of_candidates_beside_that_of_sentences(write: Write) -> None:
     message = r":2: no source of sentence 7, .*: give each sentence its source, or rename"
     with pytest.raises(DataError, match=message):
         read_nbest(write(*json_rows(both, without)))
+
+
+# --- whole files: what they are, and what is refused ----------------------------------------------
+
+SAID = '{"custom_id": "1", '
+#: First lines, and the format that detects them.
+DETECTED: list[tuple[str, str | None]] = [
+    ("0 ||| a ||| F0= -1 F1= -2 ||| -3", "marian"),
+    ("0 ||| a ||| 0-0 ||| F0= -1 ||| -3\r", "marian"),
+    ("0 ||| a ||| F1= -1 F0= -2 ||| -3", "moses"),
+    (f"0 ||| a ||| F{'1' * 5000}= -1 ||| -3", "moses"),
+    ("0 ||| a ||| Glue=1 ||| -1 ||| 0-0", "moses"),
+    ("a-1 -1 THE CAT", "kaldi"),
+    ('{"object": "response", "output": []}', None),
+    (SAID + '"error": {}}', "openai"),
+    (SAID + '"body": {"messages": []}}', "openai"),
+    (SAID + '"response": null, "error": {"message": "x"}}', "openai"),
+    ('{"choices": [{"text": "a", "index": 0}]}', "openai"),
+    ('{"choices": null, "model": "m"}', "openai"),
+    ('{"error": {"message": "x"}}', "openai"),
+    ('{"object": "error", "message": "x"}', "openai"),
+    ('{"id": 0, "text": "a", "choices": [{"text": "x", "index": 0}]}', "jsonl"),
+    ('{"id": 0, "candidates": ["a"], "choices": [{"message": {"content": "x"}}]}', "jsonl"),
+    ('{"id": 0, "question": "q", "choices": ["x", "y"]}', None),
+    ('{"id": 0, "question": "q", "choices": [{"label": "A", "text": "x"}]}', None),
+    ('{"content": [{"type": "text", "text": "x"}], "stop_reason": "end_turn"}', None),
+    ('{"a": ' * 9999, None),
+    ('{"chosen": "a", "rejected": "b"}', "jsonl"),
+]
+
+
+@pytest.mark.parametrize(("line", "name"), DETECTED, ids=lambda value: str(value)[:40])
+def test_the_first_line_shows_the_format(line: str, name: str | None) -> None:
+    detects = (n for n, kind in NBEST_FORMATS.items() if kind().detect(line.encode()))
+    assert next(detects, None) == name
+
+
+#: By format: files that are refused, with the line if any, the code and a part of the sentence.
+REFUSED: dict[str, list[tuple[str | bytes, int, str, str]]] = {
+    "auto": [
+        ("a cat sat, at last.", 1, "unknown-format", "'a cat sat, at last.', is of no known"),
+        ("id\thypothesis\tlm", 1, "unknown-format", r"known format \(fairseq, openai, jsonl: an"),
+        ("0 | a cat | LM0= -1 | -1", 1, "unknown-format", r"if it is one of these \(--format N"),
+        ('{"model": "m", "hypotheses": []}', 1, "unknown-format", "the fields are 'model, hypoth"),
+        ('{"a": {"b": 1}}', 1, "unknown-format", r"fields are 'a.b'\): name them in the format, j"),
+        ('{"text": "a"}', 1, "unknown-format", "jsonl:id=NAME,text=NAME, jsonl:chosen=NAME,rej"),
+        (b'{"choices": [{"text": "caf\xe9"}]}', 1, "bad-encoding", "not UTF-8"),
+        ('{"choices": [' + "1" * 5000 + "]}", 1, "bad-line", "an integer has more than 4,000 d"),
+    ],
+    "csv": [
+        ("segment,output\n7,a", 1, "missing-column", "segment"),
+        ("seg.id,text\n7,a", 1, "missing-column", "no column id .*seg.id.*id=NAME"),
+        ("0,a cat\n0,cat", 1, "missing-column", "columns id and text .*'0, a cat'.*csv:id=NAME,t"),
+        ("id,text,lm\n0,a;1", 2, "wrong-length", "2 cells, but the header has 3: separate cells b"),
+        ("id,text,lm\n0,a,1,\n0,b,2,", 2, "wrong-length", "4 cells, .*, remove it from the ends o"),
+        ("id,text,lm\n,,,,,\n0,a\n0,a,1", 3, "wrong-length", "2 cells, but the header has"),
+        ("id,text,lm,lm\n0,a,1,2", 1, "bad-name", "two columns lm"),
+        ("id,,text,lm\n0,0,a,1", 1, "bad-name", "a column without a name .* index=False"),
+        (",id,text,lm\n0,0,a,1", 1, "bad-name", "a column without a name .* index=False"),
+    ],
+    "csv:id=segment,text=out": [
+        ("segment,output\n7,a", 1, "missing-column", "no column out .*segment,text=NAME")
+    ],
+    **{
+        f"csv:{setting}": [("id,text,lm\n0,a,1", 1, "missing-column", shown)]
+        for setting, shown in (
+            *((f"{role}=zz", "zz") for role in ("id", "text", "source")),
+            *(("text=id", "id"), ("reference=text", "text")),
+        )
+    },
+    "csv:id=seg,source=seg": [("id,text,lm,seg\n0,a,1,7", 0, "duplicate", "seg")],
+    "jsonl:id=segment": [
+        ('{"segment": 7, "output": "a"}', 1, "missing-column", "no column text .*segment,text=NA")
+    ],
+    "jsonl": [
+        ('{"id": 7, "candidates": [{"hyp": "a"}]}', 1, "missing-column", "column text .*text=NAME"),
+        ('{"id": 7, "message": {"content": "a"}}', 1, "missing-column", "message.content.*text=N"),
+        ('{"id": 7, "prompt": {"content": "a"}}', 1, "missing-column", "column text .*text=NAME"),
+        ('{"author": {"id": 1}, "text": "a"}', 1, "missing-column", "no column id .*id=NAME"),
+        ('{"id": 0, "candidates": [{"lm": 1}], "text": "a"}', 1, "missing-column", "column text"),
+        ('{"id": 7, "text": ["a", "b"]}', 1, "bad-data", "text is a list of texts: name it as the"),
+        (
+            '{"candidates": [{"text": "a", "l\\u0007m": 1}]}',
+            0,
+            "bad-name",
+            r"column l\\x07m has a c",
+        ),
+    ],
+    **{
+        f"jsonl:{setting}=zz": [
+            ('{"id": 0, "candidates": [{"text": "a"}]}', 1, "missing-column", "zz")
+        ]
+        for setting in ("id", "text", "candidates")
+    },
+}
+#: The option that an error names, by its code.
+PARAMETERS = dict.fromkeys(("unknown-format", "missing-column", "duplicate"), "format")
+PARAMETERS |= {"bad-number": "bad"}
+
+
+@pytest.mark.filterwarnings("ignore:.* is left out")
+@pytest.mark.parametrize(
+    ("format", "content", "line", "code", "shown"),
+    [(format, *row) for format, rows in REFUSED.items() for row in rows],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_file_is_refused(
+    write: Write, format: str, content: str | bytes, line: int, code: str, shown: str
+) -> None:
+    path = write(content)
+    for read in (read_nbest, in_parts):
+        with raises(
+            DataError, code, parameter=PARAMETERS.get(code), line=line or None, match=shown
+        ):
+            read(path, format=format)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("names", [("segment", "output"), ("id", "hyp"), ("seg", "text")])
+def test_the_setting_that_names_missing_columns(
+    tmp_path: Path, ending: str, names: tuple[str, str]
+) -> None:
+    """What the error says, with the names of the columns in place of NAME, reads the file."""
+    table = pd.DataFrame({names[0]: ["x", "x"], names[1]: ["a", "b"], "lm": [1.5, 2.5]})
+    write_frame(table, path := tmp_path / f"lists.{ending}")
+    with pytest.raises(DataError, match=re.escape(f"'{', '.join(table)}'")) as caught:
+        read_nbest(path)
+    error = caught.value
+    assert (error.parameter, error.line) == ("format", 1)
+    setting = re.findall(rf"{ending}:[\w=,]*(?:id|text)=NAME", error.message)[0]
+    for role, name in zip(("id", "text"), names, strict=True):
+        setting = setting.replace(f"{role}=NAME", f"{role}={name}")
+    lists = read_nbest(path, format=setting)
+    assert (lists.ids, lists.texts(0)) == (("x",), ["a", "b"])
+    for wrong in (f"{ending}:id=no", f"{ending}:id=seg,text=no"):
+        with pytest.raises(DataError, match=r"no columns? .*no"):
+            read_nbest(path, format=wrong)
+
+
+def test_an_ending_names_the_format_of_a_table(tmp_path: Path) -> None:
+    """Its first line may be blank, or have one column, which cannot be detected."""
+    (tmp_path / "a.csv").write_text("\nid,text,lm\n0,a,1\n")
+    assert len(read_nbest(tmp_path / "a.csv")) == 1
+    (tmp_path / "b.csv").write_text("text\na\n")
+    with raises(DataError, "missing-column", parameter="format", line=1, match="csv:id=NAME"):
+        read_nbest(tmp_path / "b.csv")
+
+
+def test_errors_name_the_input(tmp_path: Path) -> None:
+    with raises(DataError, "missing-file", match="nowhere"):
+        read_nbest(tmp_path / "nowhere")
+    with raises(DataError, "cannot-read", match="folder"):
+        read_nbest(tmp_path)
+    for source, name in ((io.StringIO("0 ||| a\n"), "<file object>"), (["0 ||| a"], "<lines>")):
+        with raises(DataError, "bad-line", line=1, match=name):
+            read_nbest(source, format="moses")
+    with raises(DataError, "bad-encoding", line=1):
+        read_nbest(["0 ||| \ud800 ||| LM0= 1"])
+    for odd in (3, [None]):
+        with raises(UsageError, "wrong-type", parameter="path"):
+            read_nbest(odd)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "value"), [("bad", "ignore"), ("chunk", 0)])
+def test_options_are_checked_at_once(name: str, value: Any) -> None:
+    with raises(UsageError, "unknown-name" if name == "bad" else None, parameter=name):
+        iter_nbest(["0 ||| a ||| LM0= 1"], **{name: value})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 ||| a ||| LM= 1." + "0" * 200_000 + " ||| 1",
+        "0 ||| a ||| " + "a=" * 100_000,
+        "S-" + "1" * 200_000 + "\ta",
+        "[1," * 100_000,
+    ],
+    ids=["Moses", "names", "fairseq", "JSON"],
+)
+def test_detection_takes_linear_time(line: str) -> None:
+    """In quadratic time one of these lines would take minutes."""
+    with suppress(DataError):
+        assert len(read_nbest([line]).features) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 ||| a ||| LM0= {} ||| -1",
+        "{} ||| a ||| LM0= 1 ||| -1",
+        "0 ||| a ||| LM0= 1 {}= 1 ||| -1",
+        "0 ||| a ||| LM0= 1 ||| {}",
+    ],
+    ids=["value", "id", "label", "total"],
+)
+def test_a_message_repeats_little_of_a_huge_token(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "nbest"
+    path.write_text("0 ||| a ||| LM0= 1 ||| -1\n" + line.format("x1" * 500_000) + "\n")
+    with pytest.raises(DataError) as refused:
+        read_nbest(path)
+    assert len(str(refused.value)) < len(str(path)) + 250
+    assert "x1" * 41 not in str(refused.value)
+
+
+def test_a_message_is_one_line_whatever_it_repeats() -> None:
+    message = str(DataError("no \x1b[2J\n\r\x00 name " + "x" * 50_000 + "y " * 50_000))
+    assert escape_controls(message) == message
+    assert len(message) < 2100
+    assert "\\x1b[2J\\n" in message
+    assert "\\n" in str(DataError("wrong", "a\nb", 3))
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+#: The formats that write, and those with other settings.
+FORMATS: dict[str, NBestFormat] = {
+    name: kind(list_size=2) if name == "plain" else kind()
+    for name, kind in NBEST_FORMATS.items()
+    if kind.write is not NBestFormat.write or kind.write_file is not NBestFormat.write_file
+}
+FORMATS |= {"tsv, quoted": Tsv(quoted=True), "marian, sums": Marian(normalised=False)}
+WHOLE = ["jsonl", "csv", "parquet"]
+#: Formats without references, sources and ids that are texts.
+OF_LINES = ("moses", "marian", "marian, sums", "plain")
+ODD = [
+    *("a cat", "", " ", " a", "a ", "the  cat", "é 日本", "a\tb", "a\nb", "a\r\nb", "a\r", "\n"),
+    *('"a"', 'a "b", c', "'", "a,b", "NA", "1.5", "0 ||| b", "a ||| b", "|||", "= 1", "LM0= 1"),
+    *("\ufeffa", "\u2028", "\x1c", "\x85", "[1]", "{}", "\\n", "#", "null", "nan"),
+    "\U0001f600",
+]
+PLAIN = ["a cat", "the cat", "é 日本", "0", "a|b", "x=1"]
+IDS: list[list[Any]] = [
+    *([0, 1, 2, 3], [7, 3, 100, 4], ["007", "3", "04", "5"], ["0", "1", "2", "3"], [2, 3, 4, 5]),
+    *(["doc 1", "doc-2", "a b ", "x"], ["é", 'a"b', "a,b", "1.0"], ["NA", "null", "x\ty", "z"]),
+    *([0, 1, 2, 10**15], ["", "b", "c", "d"], ["1e3", "nan", "-1", "+2"], [" ", "a\n", "b", "c"]),
+    *(["a", "b", "c", "\1"], ["\ufeff", "b", "c", "d"], ["True", "id", "text", "1_0"]),
+]
+
+
+def some_lists(rng: np.random.Generator, names: list[str]) -> NBest:
+    """Return one to four lists, of one size or several, with some of the columns that exist."""
+    count = int(rng.integers(1, 5))
+    has = rng.random(9) < 0.4
+    texts = ODD if has[0] else PLAIN
+
+    def text() -> str:
+        return texts[rng.integers(len(texts))]
+
+    sizes = rng.integers(1, 4, count) if has[1] else np.full(count, 2)
+    rows = int(sizes.sum())
+    features = rng.choice(
+        [0, -0.0, 1, -1.5, 5e-324, 9e59, 0.1, 1e15 / 3, 1000000.01], (rows, len(names))
+    )
+    ids = IDS[rng.integers(len(IDS))][:count]
+    starts = np.cumsum(sizes)[:-1]
+    references = [("a cat", text()), *((text(), text())[: rng.integers(3)] for _ in range(count))]
+    lists = from_lists(
+        np.split([f"{text()}{row}" if row % 2 else text() for row in range(rows)], starts),
+        np.split(features, starts),
+        names,
+        sentence_ids=ids if isinstance(ids[0], int) else None,
+        references=references[:count] if has[2] else None,
+        sources=[text() for _ in range(count)] if has[3] else None,
+        totals=np.split(rng.normal(size=rows), starts) if has[4] else None,
+    )
+    if isinstance(ids[0], str):
+        lists = lists.with_sentence_extras(id=ids)
+    if has[5]:
+        lists = lists.with_sentence_extras(doc=[text() for _ in range(count)])
+    if has[6]:
+        lists = lists.with_extras(by=[text() for _ in range(rows)])
+    if has[7]:
+        lists = lists.with_extras(topic=[None if row % 2 else text() for row in range(rows)])
+    if has[8]:
+        judged = rng.choice(np.array([np.nan, -0.5, 2, 1 / 3]), rows)
+        judged[rng.integers(rows)] = np.nan
+        lists = lists.with_extras(mqm=judged)
+    return lists
+
+
+def columns_of(lists: NBest, whole: bool) -> dict[str, Any]:
+    """Return the columns of lists: of the whole, or of what formats of lines have."""
+    columns = {
+        "id": lists.ids if whole else tuple(lists.sentence_ids.tolist()),
+        "text": [lists.texts(s) for s in range(len(lists))],
+    }
+    for column, values in zip(lists.feature_names, lists.features.T, strict=True):
+        columns[column] = values.tobytes()
+    if whole:
+        columns |= {"references": lists.references, "sources": lists.sources}
+        columns |= {"totals": None if lists.totals is None else lists.totals.tobytes()}
+        extras = {**lists.extras, **lists.sentence_extras}
+        extras.pop("id", None)
+        if "mqm" in extras:  # cells of text files, or numbers
+            extras["mqm"] = read_column(lists, "mqm")
+        columns |= {n: [None if v != v else v for v in of] for n, of in extras.items()}
+    return columns
+
+
+@NOTES
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("names", [[], ["lm"], ["lm", "TM0[0]", "TM0[1]"]], ids=len)
+def test_lists_read_back_or_are_refused(
+    name: str, names: list[str], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A column that would not read back is left out with a note."""
+    format, path, whole = FORMATS[name], tmp_path / "lists", name not in OF_LINES
+    read = 0
+    for seed in range(12):
+        if seed == 4:  # the first four were read as one block
+            request.getfixturevalue("small_blocks")
+        lists = some_lists(np.random.default_rng([seed, len(names)]), names)
+        with capture_notes() as notes:
+            try:
+                write_nbest(lists, path, format=format)
+            except (DataError, UsageError):
+                continue
+        expected = columns_of(lists, whole)
+        options: Any = {"format": format}
+        if name == "plain":
+            options["format"] = structs.replace(format, first_id=int(lists.sentence_ids[0]))
+        back = read_nbest(path, **options)
+        actual = columns_of(back, whole)
+        for lost in expected.keys() - actual.keys():
+            assert any(lost in note.message and "left out" in note.message for note in notes)
+            del expected[lost]
+        assert actual == expected, seed
+        tables = concatenate(iter_nbest(path, chunk=1, **options), fill_missing=True)
+        assert columns_of(tables, whole) == actual, seed
+        read += 1
+    assert (read > 2) == (name != "plain" if names else name not in OF_LINES[:3])
+
+
+@pytest.mark.parametrize("name", OF_LINES)
+def test_ids_that_formats_of_lines_lack_are_noted(name: str, tmp_path: Path) -> None:
+    features = [] if name == "plain" else ["F0"]
+    lists = from_lists([["a", "b"]] * 2, np.ones((2, 2, len(features))), features)
+    with pytest.warns(BpaWarning, match="such as '007'"):
+        write_nbest(
+            lists.with_sentence_extras(id=("007", "08")), tmp_path / "out", format=FORMATS[name]
+        )
+
+
+@pytest.mark.parametrize("name", ["jsonl", "parquet", "csv", "tsv, quoted"])
+def test_odd_names_and_columns_read_back(tmp_path: Path, name: str) -> None:
+    nbest = from_lists([["a", "b"], ["c"]], [[[1], [2]], [[3]]], ['odd, "name"'])
+    nbest = nbest.with_extras(system=["u", "5a", "w"]).with_sentence_extras(title=["t", "u"])
+    if name in ("jsonl", "parquet"):
+        spans = ([[1, 2], [3]], [], [[4]])
+        nbest = nbest.with_extras(spans=spans).with_sentence_extras(n=[1, 2], share=[0.5, 0.25])
+    write_nbest(nbest, tmp_path / "out.gz", format=FORMATS[name])
+    options: Any = {"format": FORMATS[name] if name == "tsv, quoted" else "auto"}
+    lists = read_nbest(tmp_path / "out.gz", **options)
+    parts = concatenate(iter_nbest(tmp_path / "out.gz", chunk=1, **options))
+    for back in (lists, parts):
+        assert table_content(back, "cells") == table_content(nbest, "cells")
+        assert back.cells == (frozenset() if name in ("jsonl", "parquet") else {"system"})
+
+
+# --- what is not written --------------------------------------------------------------------------
+
+#: Texts that are cut, or not read, between the fields of a line.
+BETWEEN = (" a", "a ", " ", "a\rb", "a\nb")
+
+
+def one(text: str, *names: str) -> NBest:
+    """Return a list of a candidate, with features of some names."""
+    return from_lists([[text]], [[range(len(names))]], names)
+
+
+UNEVEN = from_lists([["a", "b"], ["c"]], [[[], []], [[]]], [])
+ALIGNED = from_lists([["a", "b"], [""]], [[[1.0], [2.0]], [[3.0]]], ["LM0"])
+#: Formats, lists that they do not store, the code of the error, and the parameter it names.
+NOT_WRITTEN: list[tuple[str, NBest, str, str | None]] = [
+    *((f, one(text, "LM0"), "not-supported", None) for f in OF_LINES[:2] for text in BETWEEN),
+    *((f, one("a"), "not-supported", None) for f in OF_LINES[:2]),
+    *(("moses", one("a", name), "bad-name", None) for name in ("a b", "", "=", "|||")),
+    ("moses", one("a", "my_lm", "my.lm"), "duplicate", None),
+    *(
+        ("moses", ALIGNED.with_extras(alignment=["0-0", "", bad]), "not-supported", None)
+        for bad in ("0=0", "0-0 ", "0-0\n", 7)
+    ),
+    *(("plain", one(text), "not-supported", None) for text in ("a\nb", "a\r", "\ufeffa", "a\tb")),
+    ("plain", UNEVEN, "not-supported", None),
+    ("plain", concatenate([UNEVEN[1:], UNEVEN[:1].truncate(1)]), "not-supported", None),
+    ("plain", one("a", "lm"), "wrong-length", "scores"),
+    ("jsonl", UNEVEN[[0, 0]], "duplicate", None),
+    *((f, one("a", n), "bad-name", None) for f in WHOLE for n in ("text", "total")),
+    *(
+        (f, lists, "not-supported", None)
+        for f in ("csv", "tsv", "tsv:quoted=true")
+        for lists in (UNEVEN.with_extras(by=[*"ab\0"]), UNEVEN.with_sentence_extras(id=[*"a\0"]))
+    ),
+    *(("tsv", one(f"b{odd}c", "lm"), "not-supported", None) for odd in "\t\n\r"),
+    ("csv", UNEVEN.with_references([("x",), ("y", "")]), "not-supported", None),
+    *((f, UNEVEN, "not-supported", "format") for f in ("fairseq", "openai", "kaldi", "espnet")),
+    ("xml", UNEVEN, "unknown-name", "format"),
+]
+
+
+@pytest.mark.parametrize(
+    ("format", "lists", "code", "parameter"), NOT_WRITTEN, ids=lambda value: str(value)[:30]
+)
+def test_lists_that_a_format_does_not_store(
+    tmp_path: Path, format: str, lists: NBest, code: str, parameter: str | None
+) -> None:
+    with raises(UsageError if parameter else DataError, code, parameter=parameter):
+        write_nbest(lists, tmp_path / "out", format=format)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("format", WHOLE)
+def test_columns_that_would_not_read_back_are_left_out(tmp_path: Path, format: str) -> None:
+    """Cells of text files are texts; features may be called as fields of sentences."""
+    path = tmp_path / f"out.{format}"
+    bare = from_lists([["a"], ["b"]], [[[1]], [[2]]], ["lm"])
+    of_cells = [("", "x"), (True, False), (1, "x")] if format == "csv" else []
+    for lost in ((object(), object()), *of_cells):
+        with pytest.warns(BpaWarning, match="year left out, which would not read back unchanged$"):
+            write_nbest(bare.with_extras(year=lost), path)
+    for values in (("1", "x"), ("x", "NA"), ("x", None), (0.5, 1e-30), np.array([7, -2])):
+        write_nbest(bare.with_extras(year=values), path)
+        lists = read_nbest(path)
+        cells = tuple(None if value is None else str(value) for value in values)
+        assert (lists.feature_names, bool(lists.cells)) == (("lm",), format == "csv")
+        assert tuple(lists.extras["year"]) == (cells if lists.cells else tuple(values))
+    names = ["id", "source", "reference", "candidates", "features", "sentence.x", "a.b"]
+    lists = from_lists([["a", "b"]], [[range(7), range(7)]], names)
+    write_nbest(lists, path)
+    assert table_content(read_nbest(path)) == table_content(lists)
+
+
+def test_the_name_of_a_file_says_the_format(toy: NBest, tmp_path: Path) -> None:
+    """Moses where it says none."""
+    for name in ("a.tab.gz", "a.json", "a.nbest.old"):
+        with raises(UsageError, "unknown-format", parameter="format"):
+            write_nbest(toy, tmp_path / name)
+    for name in ("a\0b", "\ud800", "a" * 5000):
+        with raises(DataError, "cannot-read"):
+            read_nbest(name)
+        with raises(DataError, "cannot-write"):
+            write_nbest(toy, tmp_path / name, format="moses")
+    assert not list(tmp_path.iterdir())
+    for name in ("a", "a.nbest100.gz", "a.100best", "a.txt.zst"):
+        write_nbest(toy, tmp_path / name)
+        lists = read_nbest(tmp_path / name, format="moses")
+        assert lists.features.tolist() == toy.features.tolist()
+
+
+def test_totals_of_new_weights_and_renamed_features(tmp_path: Path) -> None:
+    nbest = from_lists([["a"]], [[[1, 2]]], ["my_lm", "W0"], totals=[[9]])
+    with pytest.warns(BpaWarning, match="`_` written as `.` in my_lm,"):
+        write_nbest(nbest, tmp_path / "out", {"W0": 0.5, "my_lm": 3})
+    again = read_nbest(tmp_path / "out")
+    assert again.feature_names == ("my.lm", "W0")
+    assert again.totals.tolist() == [4]  # type: ignore[union-attr]
+
+
+def test_cells_are_written_as_the_numbers_that_they_print(tmp_path: Path) -> None:
+    """In files that distinguish numbers from texts; and as the same cells again."""
+    lines = ["id,text,human,code,lr,price", "0,a,5,07,0.001,1.50", "0,b,,08,-2.5,2", "1,c,3,9,7,3"]
+    lists = read_nbest(lines, format="csv")
+    expected = {
+        "human": (5, None, 3),
+        "code": ("07", "08", "9"),
+        "lr": (0.001, -2.5, 7.0),
+        "price": ("1.50", "2", "3"),
+    }
+    for name in ("lists.jsonl", "lists.parquet"):
+        write_nbest(lists, tmp_path / name)
+        again = read_nbest(tmp_path / name)
+        for column, values in expected.items():
+            found = [None if v != v else v for v in list(again.extras[column])]
+            assert found == list(values), column
+    write_nbest(read_nbest(tmp_path / "lists.jsonl"), tmp_path / "again.csv")
+    assert dict(read_nbest(tmp_path / "again.csv").extras) == dict(lists.extras)
+
+
+# --- files of users -------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "lists.md").read_text("utf-8")
+FIELD = Path(__file__).resolve().parent / "field"
+ARRAY = "write an object on each line, `jq -c '.[]'"
+TOKENS = ["logprob.sum", "logprob.mean", "logprob.min", "length"]
+UNKNOWN = f"(--missing {' --missing '.join(f'{name}=VALUE' for name in TOKENS)}; in Python "
+#: Files of users: a part of what `bpa lists` says, if it refuses them; what its advice makes of the
+#: call; then the first list, and the columns of its first candidate.
+USERS: dict[str, tuple[str, dict[str, Any], list[str], dict[str, Any]] | str] = {
+    "37/token_lists.jsonl": ("", {}, ["a cat", "the cat"], {}),
+    "21/selfconsistency.jsonl": (
+        "",
+        {"features": "logprob"},
+        ["6*7 = 42, so the answer is 42", "It is 41"],
+        {"logprob": -1.5, "correct": 1},
+    ),
+    "13/batch.jsonl": (
+        "or leave out such answers (--bad drop; in Python bad='drop')",
+        {"bad": "drop"},
+        ["a cat", "the cat"],
+        {"count": 1},
+    ),
+    "15/reasoning.jsonl": (
+        f"in Python exclude={TOKENS})",
+        {"exclude": TOKENS},
+        ["42", "41"],
+        {"count": 1},
+    ),
+    "46/sglang_null.jsonl": (
+        UNKNOWN,
+        {"missing": dict.fromkeys(TOKENS, -9)},
+        ["a cat", "the cat"],
+        {"logprob.sum": -0.3, "logprob.mean": -0.15},
+    ),
+    "10/annotations.json": f"{ARRAY}|`bpa convert ",
+    "32/run.txt": "is of no known format|`bpa convert ",
+    "41/rewardbench2.jsonl": "a list of texts: convert such rows with `bpa convert ranked`",
+    "42/min.json": ARRAY,
+    "4/jq.jsonl": "JSON on several lines: write an object on each line, `jq -c . ",
+    "4/turns.csv": "a list or an object as a text: read the column as values",
+    "4/ultrafeedback.parquet --format jsonl": "pandas.read_parquet(PATH).to_json(",
+    "60/utf16.tsv": ":1: |text in UTF-16: convert it to UTF-8, `iconv -f UTF-16",
+}
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+@pytest.mark.parametrize("file", USERS)
+def test_files_of_users(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # a binary file is recognised in a block of the usual size
+    case = USERS[file]
+    shown = case if isinstance(case, str) else case[0]
+    done = run("lists", *shlex.split(str(FIELD / file)))
+    errors = [line for line in done.err.splitlines() if line.startswith("error: ")]
+    assert (done.code, len(errors)) == ((2, 1) if shown else (0, 0))
+    assert all(part in done.err and len(done.err) < 900 for part in shown.split("|"))
+    if isinstance(case, tuple):
+        _, options, texts, columns = case
+        lists = read_nbest(FIELD / file, **options)
+        assert lists.texts(0) == texts
+        assert not {*lists.feature_names} & {*options.get("exclude", ())}
+        for name, value in columns.items():
+            assert read_column(lists, name)[0] == pytest.approx(value)
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        ("alpacaeval 10/annotations.json --bad drop", [["apple", "a carrot"], ["yo", "hello"]]),
+        ("trec 32/run.txt --qrels 32/qrels.txt", [["d11", "d12", "d13"], ["d21", "d22"]]),
+        ("ranked 41/rewardbench2.jsonl", [["Apple.", "Carrot.", "Stone.", "Potato."]]),
+        ("ranked 4/rewardbench2.jsonl", []),
+    ],
+)
+def test_files_of_users_are_converted(tmp_path: Path, words: str, texts: list[list[str]]) -> None:
+    """Fields of other tools are kept."""
+    path = tmp_path / "lists.jsonl"
+    arguments = [FIELD / word if (FIELD / word).is_file() else word for word in words.split()]
+    succeed("convert", *arguments, "-o", path)
+    lists = read_nbest(path)
+    assert [lists.texts(place) for place in range(len(texts))] == texts
+    if not texts:
+        kept = lists.sentence_extras
+        assert (kept["subset"][0], kept["scores"][0]) == ("Factuality", [[-2.1], [-3.4], [-7.9]])
+    task = FIELD / "4/labelstudio_ranker.json"
+    error = "no field first in its data"
+    refused("convert", "labelstudio", task, "-o", tmp_path / "x", mention=error)
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_what_is_said_of_lists_of_other_tools() -> None:
+    empty = read_nbest(FIELD / "4" / "metricx.jsonl", format="jsonl:id=source,text=hypothesis")
+    assert empty.references is None
+    table = read_nbest(FIELD / "4" / "weave.csv", format="csv:id=id,text=output.output.answer")
+    (warning,) = describe(table).warnings
+    assert "every list has one candidate" in warning
+    assert "inputs.example.question (3 different)" in warning
+    assert "judge.score" not in warning
+    singles = read_nbest([f'{{"id": {k}, "candidates": ["t{k}"]}}' for k in range(2)])
+    assert "give the candidates of one sentence the same id" in str(describe(singles).warnings)
+    systems = read_nbest(FIELD / "4" / "wide.csv", format="csv:id=seg_id,text=hyp.A")
+    (warning,) = describe(systems).warnings
+    assert "pandas.wide_to_long(frame, ['hyp', 'esa'], i='ID', j='system', sep='.'" in warning
+    with pytest.raises(DataError, match="every list has one candidate"):
+        log_density(systems, gain="esa.A", add="length", prior="isotropic:scale=0.3")
+    for name, shown in (("fluency", "'5/5'"), ("verdict", "'Score: 5'")):
+        said = describe(read_nbest(FIELD / "4" / "rubric.jsonl")).left_out
+        assert f"{name} has judgements as texts, such as {shown}: write numbers" in said
+    form = "jsonl:id=uuid,candidates=generations"
+    beams = describe(read_nbest(FIELD / "4" / "openr1.jsonl", format=form))
+    assert beams.choices == (
+        "correctness_math_verify",
+        "correctness_llama",
+        "is_reasoning_complete",
+    )
+
+
+def test_lists_are_sorted_as_the_message_says(tmp_path: Path) -> None:
+    path = tmp_path / "lists"
+    path.write_text("1 ||| c ||| LM0= 1\n0 ||| a ||| LM0= 2\n1 ||| d ||| LM0= 3\n")
+    with pytest.raises(DataError) as caught:
+        read_nbest(path)
+    (command,) = re.findall(r"`(sort .*?)`", caught.value.message)
+    run_shell(f"{command} < lists > sorted", tmp_path)
+    lists = read_nbest(tmp_path / "sorted")
+    assert (lists.texts(1), lists.features[:, 0].tolist()) == (["c", "d"], [2, 1, 3])
+
+
+def test_the_first_id_is_set_as_the_message_says() -> None:
+    lines = [f"{n} ||| t{n} ||| LM0= 1 ||| 1" for n in range(2)]
+    with pytest.raises(DataError) as caught:
+        read_nbest(lines, format="auto:first_id=1")
+    (first,) = re.findall(r"with its format, (\S+)\)", caught.value.message)
+    assert read_nbest(lines, format=first).ids == (0, 1)
+
+
+def test_the_page_splits_a_table_without_a_header(tmp_path: Path) -> None:
+    (tmp_path / "beams.tsv").write_text("a cat\t-0.5\ncat\t-1.5\nhello\t-0.25\nhi\t-2\n")
+    run_shell(re.findall(r"`(cut [^`]*)`", PAGE)[0], tmp_path)
+    lists = read_nbest(tmp_path / "texts", format=f"plain:list_size=2,scores={tmp_path}/score")
+    assert (lists.texts(1), lists.feature_names) == (["hello", "hi"], ("score",))
+    assert lists.features[:, 0].tolist() == [-0.5, -1.5, -0.25, -2]
+
+
+def test_the_page_puts_a_tab_after_the_utterance(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("u1 THE CAT\nu2 A DOG\n")
+    run_shell(re.findall(r"`(sed [^`]*text.tsv)`", PAGE)[0], tmp_path)
+    lists = read_nbest(["u2-1 -1.5 DOG", "u1-1 -2.5 CAT"], references=tmp_path / "text.tsv")
+    assert lists.references == (("A DOG",), ("THE CAT",))
+
+
+def test_recipe_of_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = (FIELD / "44/ratings.csv").read_text().replace("judge_a", "judge")
+    Path("ratings.csv").write_text(table)
+    (recipe,) = re.findall(r"```python\n(.*?groupby.*?)```", PAGE, re.DOTALL)
+    scope: dict[str, Any] = {}
+    exec(textwrap.dedent(recipe), scope)
+    assert read_column(scope["lists"], "rating") == pytest.approx([11 / 3, 3, 4.5, 1.5])
+
+
+def test_reading_and_metrics_need_no_large_library(demo_data: Path, tmp_path: Path) -> None:
+    tuners = "bpa_ppl.extras.studies.tuning.tuner"
+    pytest.importorskip(tuners)
+    csv, plain, scores = (tmp_path / name for name in ("lists.csv", "lists", "scores"))
+    csv.write_text("id,text,lm,by\n" + "0,a cat,-1.5,x\n0,a cat,-1.5,\n" * 50)
+    plain.write_text("a cat\n" * 100)
+    scores.write_text("lm\n" + "-1.5\n" * 100)
+    code = (
+        f"import sys, bpa_ppl as bpa, {tuners}\n"
+        "from bpa_ppl.gains.metric import GAINS\n"
+        "[GAINS.resolve(name) for name in ('ter', 'bleu', 'chrf')], bpa.read_nbest(sys.argv[1])\n"
+        "print('joblib' in sys.modules)\n"
+        f"lists = bpa.read_nbest({str(csv)!r}, features='lm')\n"
+        f"other = bpa.read_nbest({str(plain)!r}, format='plain:list_size=100,scores={scores}')\n"
+        "assert (lists.features == other.features).all() and lists.strings == other.strings\n"
+        "large = 'jax', 'arviz', 'numba', 'matplotlib', 'scipy', 'pandas', 'sacrebleu'\n"
+        "print([name for name in large if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, demo_data / "leaflet.nbest100.gz"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n[]\n"
+
+
+@pytest.mark.parametrize("line", ["{n} ||| text {n} ||| lm= 1", '{{"id":{n},"text":"text {n}"}}'])
+def test_parts_of_a_stream_have_their_own_texts_alone(line: str) -> None:
+    parts = list(iter_nbest([line.format(n=n) for n in range(4)], chunk=2))
+    assert [part.strings for part in parts] == [("text 0", "text 1"), ("text 2", "text 3")]
