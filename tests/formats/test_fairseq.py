@@ -63,23 +63,6 @@ def test_bad_scores_of_tokens(write: Write, tokens: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("added", "code", "number"),
-    [
-        (["S-1\ts", "T-1\tr"], "bad-line", 6),
-        (lines(1, "a")[1:], "wrong-length", 6),
-        (lines(1, "a", letters="STHDPA"), "wrong-length", 6),
-        (lines(1, "a", "b")[:-1], "wrong-length", 6),
-        ([*lines(1, "a"), "S-1\tagain"], "wrong-length", 6),
-        ([*lines(1, "a")[:4], "P-1\t"], "bad-line", 8),
-        (["S-1\ts", b"T-1\t\xe9\n", *lines(1, "a")[2:]], "bad-encoding", 7),
-    ],
-)
-def test_faults_are_named(write: Write, added: list[str | bytes], code: str, number: int) -> None:
-    with raises(DataError, code, line=number):
-        read_nbest(write(*lines(0, "a"), *added))
-
-
-@pytest.mark.parametrize(
     ("letter", "printed"),
     [
         ("D", ["D-0\t-1\tA", "D-0\t-2\tB", "H-0\t-1\ta", "H-0\t-2\tb"]),
@@ -96,11 +79,6 @@ def test_lines_of_unknown_candidates(write: Write, letter: str, printed: list[st
     assert f"the {letter}- lines of sentence 0" in str(refused.value)
     kept = [line for line in printed if not line.startswith(letter)]
     assert read_nbest(write(*kept)).texts(0) == ["a", "b"]
-
-
-def test_ids_that_are_one_number_are_refused(write: Write) -> None:
-    with raises(DataError, "duplicate", line=2):
-        read_nbest(write("H-0\t-1\ta", "H-00\t-2\tb"))
 
 
 #: What the hub prints: sentences without ids.

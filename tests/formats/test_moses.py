@@ -92,47 +92,6 @@ def test_later_lines_tell_what_an_empty_field_is(write: Write) -> None:
     assert dict(read_nbest(write(*lines)).extras) == {S: ("", "0=0"), A: ("", "0-0")}
 
 
-@pytest.mark.parametrize(
-    ("line", "code", "parameter"),
-    [
-        ("0 a cat LM0= -1", "unknown-format", "format"),
-        ("0 ||| a cat ||| -1.5 ||| -3", "bad-line", None),
-        ("0 ||| a ||| WordScores= -1 ||| -3", "bad-line", None),
-        ("0 ||| a ||| LM0= 1 LM0= 2 ||| -3", "duplicate", None),
-        ("0 ||| a ||| TM0= 1 2 TM0[1]= 2 ||| -3", "duplicate", None),
-        ("0 ||| a ||| LM0= nan ||| -3", "bad-number", "bad"),
-        ("0 ||| a ||| LM0= 1 total= 2 ||| -3", "bad-name", None),
-        ("0 ||| a ||| alignment= 2 ||| -3 ||| 0-0", "bad-name", None),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
-def test_bad_first_lines(write: Write, line: str, code: str, parameter: str | None) -> None:
-    with raises(DataError, code, parameter=parameter, line=1):
-        read_nbest(write(line))
-
-
-TWO = "LM0= -1 TM0= -1 -2"
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "message"),
-    [
-        ("LM0= -1", "LM0= -1 ||| -1", ""),
-        ("0-0 ||| LM0= -1 ||| -2", "LM0= -1 ||| -2", ""),
-        ("0-0 ||| LM0= -1 ||| -2", "3=3 ||| LM0= -1 ||| -2", ""),
-        ("LM0= -1 ||| -2 ||| 3=3", "LM0= -1 ||| -2 ||| 0-0", ""),
-        ("LM0= -1 ||| -2 ||| 3=3", "LM0= -1 ||| -2 ||| 3=3 ||| 0-0", ""),
-        ("LM0= -1 ||| -2 ||| 3=3 ||| 0-0", "LM0= -1 ||| -2 ||| 3=3", ""),
-        (TWO, "LM0= -1 TM0= -1", "TM0= has 1 value, but in the first line 2: print the same"),
-        (TWO, "LM0= -1", "TM0= has 0 values, but in the first line 2: print a feature that is"),
-        (TWO, "LM0= TM0= -1 -2", "LM0= has no value: write one after it"),
-    ],
-)
-def test_lines_that_are_not_like_the_first_one(first: str, second: str, message: str) -> None:
-    with pytest.raises(DataError, match=f":2: {message}"):
-        read_nbest([f"0 ||| a ||| {first}", f"0 ||| b ||| {second}"])
-
-
 def test_the_golden_file_of_moses(tmp_path: Path) -> None:
     nbest = read_nbest(GOLDEN / "moses-positions.nbest")
     assert nbest.sentence_ids.tolist() == [0, 1, 3]

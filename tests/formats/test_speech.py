@@ -56,21 +56,6 @@ def test_bad_files_of_scores(write: Write, scores: tuple[str, ...], code: str, l
         read_nbest(words, format=f"kaldi:scores={file}")
 
 
-@pytest.mark.parametrize("bad", ["error", "drop"])
-@pytest.mark.parametrize("setting", ["kaldi", "kaldi:score=true", "auto"])
-def test_a_first_word_is_no_score(write: Write, bad: str, setting: str) -> None:
-    """Whatever is done about bad numbers, one file has one form."""
-    words = write("u-1 -3.5 PER CENT", "u-2 THE CAT", "v-1 5 DOGS", name="words")
-    with raises(DataError, "bad-number", line=2):
-        read_nbest(words, format=setting, bad=bad)
-    texts = write("u-1 THE CAT", "u-2 3 CATS", "v-1 5 DOGS", name="texts")
-    if setting != "auto":
-        with raises(DataError, "bad-number", line=1):
-            read_nbest(texts, format=setting, bad=bad)
-    lists = read_nbest(texts, format="kaldi:score=false", bad=bad)
-    assert (lists.feature_names, lists.texts(0)) == ((), ["THE CAT", "3 CATS"])
-
-
 @pytest.mark.parametrize(
     ("lines", "doubtful"),
     [
