@@ -560,6 +560,14 @@ BAD: list[tuple[str, str, str]] = [
     ("openai", '{"custom_id": "9", "body": {"messages": []}}', "bad-line"),
     ("openai", '{"custom_id": "9", "response": {"body": {"object": "response"}}}', "bad-line"),
     ("openai", chat("r-9", delta={"content": "a"}, message=None), "not-supported"),
+    *(
+        ("openai", other, "bad-line")
+        for other in (
+            '{"content": [{"type": "text", "text": "a"}], "stop_reason": "end_turn"}',
+            '{"custom_id": "r-5", "result": {"type": "succeeded"}}',
+            '{"output": [{"type": "message", "content": []}], "status": "completed"}',
+        )
+    ),
     ("ollama", chat("r-9"), "bad-line"),
     ("arena", json.dumps({"id": 9, **ANSWERED, "winner": "Z"}), "bad-line"),
     ("arena", '{"id": 9, "model_a": "X", "model_b": "Y", "winner": "X"}', "missing-column"),
@@ -1086,12 +1094,6 @@ def test_errors_name_the_input(tmp_path: Path) -> None:
             read_nbest(odd)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("name", "value"), [("bad", "ignore"), ("chunk", 0)])
-def test_options_are_checked_at_once(name: str, value: Any) -> None:
-    with raises(UsageError, "unknown-name" if name == "bad" else None, parameter=name):
-        iter_nbest(["0 ||| a ||| LM0= 1"], **{name: value})
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -1353,6 +1355,14 @@ def test_columns_that_would_not_read_back_are_left_out(tmp_path: Path, format: s
     lists = from_lists([["a", "b"]], [[range(7), range(7)]], names)
     write_nbest(lists, path)
     assert table_content(read_nbest(path)) == table_content(lists)
+
+
+def test_settings_are_checked_at_once() -> None:
+    for name, value, code in (("bad", "ignore", "unknown-name"), ("chunk", 0, None)):
+        with raises(UsageError, code, parameter=name):
+            iter_nbest(["0 ||| a ||| LM0= 1"], **{name: value})
+    with raises(UsageError, "invalid-setting", parameter="extract", match=r"'\('"):
+        read_nbest(["{}"], format="openai:extract=(")
 
 
 def test_the_name_of_a_file_says_the_format(toy: NBest, tmp_path: Path) -> None:
