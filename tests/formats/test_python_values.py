@@ -41,29 +41,31 @@ def one_list(values: Any, **options: Any) -> NBest:
     return from_lists([TEXTS], [[[1.0], [2.0]]], ["y"], extras={"x": [values]}, **options)
 
 
+TIMES = [np.array([1, 2], kind) for kind in ("m8[s]", "m8[ns]", "M8[ns]")]
+
+
+def table(**columns: Any) -> dict[str, Any]:
+    """Return a list of two candidates, with other columns."""
+    return {"id": [0, 0], "text": TEXTS, **columns}
+
+
 def records(*values: Any, **options: Any) -> NBest:
     rows = [{"id": 0, "text": f"t{n}", "x": x} for n, x in enumerate(values)]
     return from_records(rows, **options)
 
 
-def table_with_nul(column: str) -> dict[str, list[Any]]:
-    table = {"id": [0, 0, 1], "text": ["a", "b", "c"], "source": ["s", "s", "t"]}
-    table |= {"reference": ["r", "r", "q"]}
-    table |= {"id": ["x", "x", "y"]} if column == "id" else {}
-    return table | {column: [*table[column][:2], f"{table[column][2]}\0"]}
-
-
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: from_records(table_with_nul("text")),
-        lambda: from_records(table_with_nul("source")),
-        lambda: from_records(table_with_nul("reference")),
-        lambda: from_records(pd.DataFrame(table_with_nul("text"))),
         lambda: from_lists([["a", "b\0"]], [HERE], ["x"]),
-        lambda: from_lists([TEXTS], [HERE], ["x"], references=[("r", "s\0")]),
-        lambda: from_lists([TEXTS], [HERE], ["x"], references={0: "s\0"}),
-        lambda: from_lists([TEXTS], [HERE], ["x"], sources=["s\0"]),
+        *(
+            lambda texts=texts: from_lists([TEXTS], [HERE], ["x"], **texts)
+            for texts in (
+                {"references": [("r", "s\0")]},
+                {"references": {0: "s\0"}},
+                {"sources": ["s\0"]},
+            )
+        ),
         lambda: from_samples([["a", "b\0"]]),
         lambda: reranker().choose(["a", "b\0"], {"x": [1, 2]}),
     ],
@@ -91,8 +93,7 @@ def test_no_text_of_python_has_nul(call: Callable[[], Any]) -> None:
 )
 def test_missing_values_are_missing_everywhere(values: Any) -> None:
     expected = [np.nan, 2.0]
-    table = {"id": [0, 0], "text": TEXTS, "x": values}
-    for lists in (one_list(values), from_records(table), records(*values)):
+    for lists in (one_list(values), from_records(table(x=values)), records(*values)):
         np.testing.assert_array_equal(read_column(lists, "x"), expected)
     # Of features no value may be missing: the same sentence says which and what to do.
     columns, named = list(zip([3, 4], values, strict=True)), ["y", "x"]
@@ -186,32 +187,27 @@ def test_candidates_in_an_array() -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [
-        *(["1", "2"], [b"1", b"2"], [1j, 2], np.array([1, 2], "m8[s]"), np.array([1, 2], "M8[s]")),
-        *(["a", 1], [[1, 2], [3]]),
-    ],
+    [["1", "2"], [b"1", b"2"], [1j, 2], *TIMES, ["a", 1], [[1, 2], [3]]],
 )
 def test_what_is_not_a_number_is_no_feature(values: Any) -> None:
-    with pytest.raises(BpaError):
-        from_arrays(TEXTS, [[value] for value in values], ["x"], 2)
-    with pytest.raises(BpaError):
-        reranker().choose(TEXTS, {"x": values})
+    for call in (
+        lambda: from_arrays(TEXTS, [[value] for value in values], ["x"], 2),
+        lambda: reranker().choose(TEXTS, {"x": values}),
+    ):
+        with pytest.raises(BpaError):
+            call()
 
 
 def test_times_are_no_features(tmp_path: Path) -> None:
-    for kind in ("m8[s]", "m8[ns]", "M8[ns]"):
-        values = np.array([1, 2], kind)
-        assert records(*values, features="*").feature_names == ()
-        table = {"id": [0, 0], "text": TEXTS, "x": values}
-        assert from_records(table, features="*").feature_names == ()
-    frame = pd.DataFrame({"id": [0, 0], "text": TEXTS, "x": pd.period_range("2020", periods=2)})
+    for values in TIMES:
+        for lists in (records(*values, features="*"), from_records(table(x=values), features="*")):
+            assert lists.feature_names == ()
+    frame = pd.DataFrame(table(x=pd.period_range("2020", periods=2)))
     assert from_records(frame.to_dict("records"), features="*").feature_names == ()
     frame.to_parquet(tmp_path / "lists.parquet")
-    match = "the column x is of periods of time"
-    with raises(DataError, "wrong-type", match=match):
-        from_records(frame)
-    with raises(DataError, "wrong-type", match=match):
-        read_nbest(tmp_path / "lists.parquet")
+    for read in (lambda: from_records(frame), lambda: read_nbest(tmp_path / "lists.parquet")):
+        with raises(DataError, "wrong-type", match="the column x is of periods of time"):
+            read()
     with raises(UsageError, "wrong-type", parameter="features"):
         from_arrays(TEXTS, frame[["x"]], ["x"], 2)
 
@@ -276,60 +272,43 @@ def test_positions_out_of_range(key: Any) -> None:
         one_list([1, 2])[key]
 
 
-@pytest.mark.parametrize(
-    "ids",
-    [[3, 3], [3, 4, 3], np.array([-1, 2, -1]), ["a", "b", "a"]],
-)
+@pytest.mark.parametrize("ids", [[3, 3], [3, 4, 3], np.array([-1, 2, -1]), ["a", "b", "a"]])
 def test_two_lists_have_different_ids(ids: Any) -> None:
-    texts = [["a"]] * len(ids)
     named = {"sentence_extras": {"id": ids}} if isinstance(ids[0], str) else {"sentence_ids": ids}
-    records = [{"id": identifier, "candidates": ["a"]} for identifier in ids]
-    for read in (
-        lambda: from_lists(texts, [[[1.0]]] * len(ids), ["x"], **named),
-        lambda: from_records(records, first_id=-1),
-    ):
-        with pytest.raises(DataError, match=r"lists? of sentence"):
-            read()
+    with pytest.raises(DataError, match=r"lists? of sentence"):
+        from_lists([["a"]] * len(ids), [[[1.0]]] * len(ids), ["x"], **named)
 
 
 @pytest.mark.parametrize("ids", [np.array([2**63 + 5], np.uint64), [2**63], [2**64], [1.0], ["q"]])
-def test_ids_are_integers_of_64_bits(ids: Any) -> None:
+def test_numbers_of_sentences_are_integers_of_64_bits(ids: Any) -> None:
     with raises(UsageError, "wrong-type", parameter="sentence_ids"):
         one_list([1, 2], sentence_ids=ids)
 
 
-@pytest.mark.parametrize("identifier", [np.uint64(2**63 + 5), 2**63, 2**64])
-def test_ids_have_any_size(identifier: Any) -> None:
-    number = int(identifier)
-    references = {number: "A", "7": "B"}
-    for table in (pd.DataFrame, dict):
-        frame = table({"id": [identifier, identifier, 7], "text": ["a", "b", "c"]})
-        lists = from_records(frame, references=references)
-        assert (lists.ids, lists.texts(0)) == ((str(number), "7"), ["a", "b"])
-        assert lists.references == (("A",), ("B",))
-    rows = [f'{{"id": {n}, "candidates": ["a"]}}' for n in (7, -number, number)]
-    assert read_nbest(rows).ids == ("7", str(-number), str(number))
-    cells = ["id,text", *(f"{n},a" for n in (7, number))]
-    lists = read_nbest(cells, format="csv", references=references)
-    assert lists.ids == ("7", str(number))
-    assert lists.references == (("B",), ("A",))
-
-
-@pytest.mark.parametrize("identifier", [7, np.uint8(7), jnp.array(7), "7"])
-def test_integers_are_ids(identifier: Any) -> None:
-    for references in ({7: "A"}, {"7": "A"}, {np.int64(7): "A"}):
-        lists = from_records([{"id": identifier, "text": "a"}], references=references)
-        assert (lists.ids, lists.references) == ((identifier,), (("A",),))
-    for column in (pa.array([7], pa.int8()), pa.array([7], pa.uint64())):
-        assert from_records(pa.table({"id": column, "text": ["a"]})).ids == (7,)
-
-
-@pytest.mark.parametrize("identifier", [Decimal("7.5"), 7.0, True, 1j])
-def test_other_values_are_ids_as_texts(identifier: Any) -> None:
-    lists = from_records([{"id": one, "text": "a"} for one in (identifier, 1)])
-    assert lists.ids == (str(identifier), "1")
-    with raises(UsageError, "wrong-type", parameter="references"):
-        from_records([{"id": 7, "text": "a"}], references={identifier: "A"})
+@pytest.mark.parametrize(
+    ("identifier", "expected"),
+    [
+        *((of, 7) for of in (7, np.uint8(7), jnp.array(7), pa.scalar(7, pa.uint64()).as_py())),
+        *((of, str(int(of))) for of in (np.uint64(2**63 + 5), 2**63, -(2**63) - 1, 2**64)),
+        *((of, str(of)) for of in ("7", Decimal("7.5"), 7.0, True, 1j)),
+    ],
+)
+def test_ids_are_integers_of_64_bits_or_texts(identifier: Any, expected: int | str) -> None:
+    number = 1 if isinstance(expected, int) else "1"
+    references = {expected: "A", number: "B"}
+    for one in (
+        [{"id": i, "text": "a"} for i in (identifier, 1)],
+        [{"id": i, "candidates": ["a"]} for i in (identifier, 1)],
+    ):
+        lists = from_records(one, references=references)
+        assert (lists.ids, lists.references) == ((expected, number), (("A",), ("B",)))
+    if isinstance(identifier, Decimal | float | complex | bool):
+        with raises(UsageError, "wrong-type", parameter="references"):
+            from_records([{"id": 7, "text": "a"}], references={identifier: "A"})
+    elif not hasattr(identifier, "shape") or identifier.shape == ():
+        cells = ["id,text", *(f"{i},a" for i in (identifier, 1))]
+        numbers = 1 if str(expected) == "7" else number
+        assert read_nbest(cells, format="csv").ids[1] == numbers
 
 
 def test_texts_are_those_of_python() -> None:
@@ -403,9 +382,10 @@ def test_kinds_of_numbers(tmp_path: Path) -> None:
 
 
 def test_a_column_twice(tmp_path: Path) -> None:
-    columns, path = [pa.array([0]), pa.array(["a"]), pa.array(["a"])], tmp_path / "lists.parquet"
-    read_table = pytest.importorskip("bpa_ppl.extras.phrases.table_files").read_table
-    for read, names in ((read_nbest, ["id", "text", "text"]), (read_table, ["id", "by", "by"])):
-        parquet.write_table(pa.table(columns, names), path)
-        with pytest.raises(DataError, match=r"lists\.parquet: "):
-            read(path)
+    path = tmp_path / "lists.parquet"
+    columns = {"id": [0], "text": ["x"], "a.b": [1.0], "a": [{"b": 2.0}]}
+    twice = pa.table([pa.array([0]), *[pa.array(["a"])] * 2], ["id", "text", "text"])
+    for table in (pa.table(columns), twice):
+        parquet.write_table(table, path)
+        with raises(DataError, "duplicate", match=r"lists\.parquet: .*two columns (a.b|text)"):
+            read_nbest(path)
