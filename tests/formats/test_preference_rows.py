@@ -136,8 +136,7 @@ def test_what_is_no_pair_is_one_error(change: Row, code: str, shown: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("winner", "place"),
-    [("X", [0]), ("Y", [1]), ("model_a", [0]), ("model_b", [1]), ("tie", [])],
+    ("winner", "place"), [("X", [0]), ("Y", [1]), ("model_a", [0]), ("model_b", [1]), ("tie", [])]
 )
 def test_the_winner_is_a_model_or_a_tie(winner: str, place: list[int]) -> None:
     lists = read(ARENA | {"winner": winner})
@@ -231,10 +230,7 @@ def test_rows_without_a_winner_are_dropped_if_asked(winner: Any, write: Write) -
             lists = use()
         assert lists.ids == (0, 2, 3)
         assert outcome(lists) == [[0], [0], [1]]
-    with (
-        pytest.warns(BpaWarning, match="row 1: "),
-        raises(DataError, "no-data", match="winner"),
-    ):
+    with pytest.warns(BpaWarning, match="row 1: "), raises(DataError, "no-data", match="winner"):
         read_nbest([json.dumps(ARENA | {"winner": None})], bad="drop")
 
 

@@ -186,8 +186,7 @@ def test_candidates_in_an_array() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
-    [["1", "2"], [b"1", b"2"], [1j, 2], *TIMES, ["a", 1], [[1, 2], [3]]],
+    "values", [["1", "2"], [b"1", b"2"], [1j, 2], *TIMES, ["a", 1], [[1, 2], [3]]]
 )
 def test_what_is_not_a_number_is_no_feature(values: Any) -> None:
     for call in (
