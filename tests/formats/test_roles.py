@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 from support.raising import raises
-from support.user_files import Write
+from support.user_files import Write, write_frame
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, UsageError, from_records, iter_nbest, read_nbest
@@ -42,13 +40,7 @@ def table(**changes: list[Any] | None) -> dict[str, list[Any]]:
 
 def write_table(columns: dict[str, list[Any]], path: Path) -> Path:
     """Write a table in the format of the ending of a name; a missing cell is empty, or null."""
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    if path.suffix == ".parquet":
-        parquet.write_table(pa.table(columns), path)
-    elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    else:
-        pd.DataFrame(columns).to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    write_frame(pd.DataFrame(columns), path)
     return path
 
 
@@ -131,27 +123,23 @@ def test_only_the_index_that_a_frame_adds_is_left_out(tmp_path: Path) -> None:
         read_nbest(tmp_path / "lists.csv")
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
-def test_the_file_declares_its_features(tmp_path: Path, ending: str) -> None:
+@pytest.mark.parametrize(
+    "form", ["csv", "jsonl", "parquet", "jsonl of objects", "parquet of objects"]
+)
+def test_the_file_declares_its_features(tmp_path: Path, form: str) -> None:
     """In objects, or in columns that say so; other columns may be named as well."""
-    usual = {name: TABLE[name] for name in ("id", "text")}
+    ending, is_nested = form.partition(" ")[0], form.endswith("objects")
     objects = [{"lm": value, "tm": {"in": 1}} for value in TABLE["judge_a"]]
-    columns: dict[str, Any] = {"features.lm": TABLE["judge_a"], "comet": TABLE["judge_b"]}
-    paths = [write_table({**usual, **columns}, tmp_path / f"a.{ending}")]
-    if ending != "csv":
-        columns = {"features": objects, "comet": TABLE["judge_b"]}
-        paths.append(write_table({**usual, **columns}, tmp_path / f"b.{ending}"))
-    for path in paths:
-        tm = ["tm.in"] if "b." in path.name else []
-        lists = read_nbest(path)
-        assert list(lists.feature_names) == ["lm", *tm]
-        assert list(lists.extras) == ["comet"]
-        assert lists.features[:, 0].tolist() == TABLE["judge_a"]
-        without = read_nbest(path, exclude="lm")
-        assert (list(without.feature_names), list(without.extras)) == (tm, ["lm", "comet"])
-        assert read_nbest(path, features="comet").feature_names == ("comet",)
-        assert read_nbest(path, features=["lm", "comet"]).feature_names == ("lm", "comet")
-        assert list(read_nbest(path, features="*").feature_names) == ["lm", *tm, "comet"]
+    columns = {"features": objects} if is_nested else {"features.lm": TABLE["judge_a"]}
+    usual = {name: TABLE[name] for name in ("id", "text")}
+    path = write_table({**usual, **columns, "comet": TABLE["judge_b"]}, tmp_path / f"a.{ending}")
+    tm = ("tm.in",) * is_nested
+    lists, without = read_nbest(path), read_nbest(path, exclude="lm")
+    assert (lists.feature_names, list(lists.extras)) == (("lm", *tm), ["comet"])
+    assert lists.features[:, 0].tolist() == TABLE["judge_a"]
+    assert (without.feature_names, list(without.extras)) == (tm, ["lm", "comet"])
+    for named, expected in {"comet": ("comet",), "*": ("lm", *tm, "comet")}.items():
+        assert read_nbest(path, features=named).feature_names == expected
 
 
 @pytest.mark.parametrize(
@@ -202,15 +190,15 @@ SHOWN = r"the columns of numbers are judge_a \(0.125 to 0.75\), judge_b \(1 to 4
 )
 def test_a_name_that_matches_nothing(tmp_path: Path, ending: str, name: str, match: str) -> None:
     path = write_table(TABLE, tmp_path / f"lists.{ending}")
-    for read in (read_nbest, lambda *of, **roles: list(iter_nbest(*of, chunk=1, **roles))):
-        shown = SHOWN if read is read_nbest else SHOWN[:32]
-        with raises(DataError, "missing-column", parameter="features", match=match[:12]) as caught:
-            read(path, features=["judge_a", name])
-        assert str(path) in str(caught.value)
-        with raises(DataError, "missing-column", parameter="exclude", match=shown):
-            read(path, features="judge_a", exclude=[name])
-    with raises(DataError, "missing-column", parameter="features", match=match):
-        read_nbest(path, features=["judge_a", name])
+    for roles in ({"features": ["judge_a", name]}, {"features": "judge_a", "exclude": [name]}):
+        parameter = list(roles)[-1]
+        for read, shown in (
+            (read_nbest, match),
+            (lambda *a, **o: list(iter_nbest(*a, **o)), "no c"),
+        ):
+            with raises(DataError, "missing-column", parameter=parameter, match=shown) as caught:
+                read(path, **roles)
+            assert str(path) in str(caught.value)
 
 
 def test_a_column_of_texts_is_not_a_feature() -> None:
@@ -320,14 +308,14 @@ def test_decimal_and_scientific_literals_are_numbers(write: Write, cell: str) ->
 )
 def test_a_field_of_json_is_a_number_or_an_error(write: Write, value: str, shown: str) -> None:
     row = '{"id": 7, "text": "a", "lm": %s}'
-    path = write(row % "0.5", row % value)
-    with raises(DataError, "bad-number", parameter="bad", line=2, match=f":2: lm is {shown}"):
-        read_nbest(path, features="lm")
     nested = '{"id": %s, "candidates": [{"text": "a", "lm": 1}, {"text": "b", "lm": %s}]}'
-    path = write(nested % (1, 1), nested % (2, value))
-    match = rf":2: candidates\[1\].lm is {shown}.*, not a"
-    with raises(DataError, "bad-number", parameter="bad", line=2, match=match):
-        read_nbest(path, features="lm")
+    for lines, place in (
+        ((row % 0.5, row % value), "lm"),
+        ((nested % (1, 1), nested % (2, value)), r"candidates\[1\].lm"),
+    ):
+        match = f":2: {place} is {shown}"
+        with raises(DataError, "bad-number", parameter="bad", line=2, match=match):
+            read_nbest(write(*lines), features="lm")
 
 
 def test_true_and_false_are_gains_and_no_features() -> None:
@@ -345,35 +333,21 @@ def test_true_and_false_are_gains_and_no_features() -> None:
 # --- missing values ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("missing", [None, ..., float("nan"), "cell"])
-def test_a_feature_is_complete_or_an_error(write: Write, tmp_path: Path, missing: Any) -> None:
-    """It counts what is missing, names the first line, and both remedies."""
-    if missing == "cell":
-        path = write("id,text,lm,qe", "0,a,1,1", "0,b,,2", "1,c,3,", "1,d,,")
-    else:
-        rows = [
-            (0, "a", 1, 1),
-            (0, "b", missing, 2),
-            (1, "c", 3, missing),
-            (1, "d", *[missing] * 2),
-        ]
-        records = [dict(zip(("id", "text", "lm", "qe"), row, strict=True)) for row in rows]
-        lines = [json.dumps({n: v for n, v in of.items() if v is not ...}) for of in records]
-        path = write(*lines)
-    line = 3 if missing == "cell" else 2
-    match = rf"{path}:{line}: lm is missing for 2, qe for 2 of 4 candidates, the first is "
+def test_what_is_missing_is_counted_with_both_remedies(write: Write) -> None:
+    path = write("id,text,lm,qe", "0,a,1,1", "0,b,,2", "1,c,3,", "1,d,,")
+    match = rf"{path}:3: lm is missing for 2, qe for 2 of 4 candidates, the first is "
     match += r"candidates\[1\] of list 0: .*\(--missing lm=VALUE --missing qe=VALUE; .*"
     match += r"or leave them out \(--exclude lm --exclude qe; in Python exclude=\['lm', 'qe'\]\)"
-    with raises(DataError, "missing-feature", parameter="missing", line=line, match=match):
-        read_nbest(path, features=["lm", "qe"])
+    both = ["lm", "qe"]
+    with raises(DataError, "missing-feature", parameter="missing", line=3, match=match):
+        read_nbest(path, features=both)
     shown = r"\(--missing qe=VALUE; .*\), or leave it out \(--exclude qe; "
-    with raises(DataError, "missing-feature", parameter="missing", line=line + 1, match=shown):
-        read_nbest(path, features=["lm", "qe"], missing={"lm": -9})
-    for filled in (-9, {"lm": -9, "qe": 0.5}):
-        lists = read_nbest(path, features=["lm", "qe"], missing=filled)
-        qe = 0.5 if isinstance(filled, dict) else -9
+    with raises(DataError, "missing-feature", parameter="missing", line=4, match=shown):
+        read_nbest(path, features=both, missing={"lm": -9})
+    for filled, qe in ((-9, -9), ({"lm": -9, "qe": 0.5}, 0.5)):
+        lists = read_nbest(path, features=both, missing=filled)
         assert lists.features.tolist() == [[1, 1], [-9, 2], [3, qe], [-9, qe]]
-    assert read_nbest(path, features=["lm", "qe"], exclude=["lm", "qe"]).feature_names == ()
+    assert read_nbest(path, features=both, exclude=both).feature_names == ()
     # A gain may be missing.
     np.testing.assert_array_equal(gains(read_nbest(path), "lm"), [1, np.nan, 3, np.nan])
 
