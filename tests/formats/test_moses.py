@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.raising import raises
 from support.table_content import table_content
@@ -18,8 +18,7 @@ from support.user_files import Write
 from bpa_ppl import NBest, from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats import moses
-from bpa_ppl.formats.moses import LineParser, Marian, parse_block
-from bpa_ppl.formats.schema import Schema
+from bpa_ppl.formats.moses import Marian
 from bpa_ppl.gains.problems import describe_totals
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -122,13 +121,6 @@ def test_positions_read_back(tmp_path: Path) -> None:
         write_nbest(both.without("totals"), tmp_path / "bare")
 
 
-@pytest.mark.parametrize("bad", ["0=0", "0-0 ", "0-0\n", 7])
-def test_positions_that_would_not_read_back(tmp_path: Path, bad: Any) -> None:
-    with raises(DataError, "not-supported", match="of sentence 1 "):
-        write_nbest(with_extras(alignment=[["0-0", ""], [bad]]), tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
 # --- Marian: totals that are not λ·h, and alignments ---------------------------------------------
 
 
@@ -188,39 +180,46 @@ LINES = [
 ]
 
 
-@contextmanager
-def read_by_arrow() -> Iterator[list[int]]:
-    """Use Arrow for blocks of any size; provide the numbers of the lines that it leaves."""
-    left: list[int] = []
-    row = LineParser._row
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Use Arrow for blocks of any size; return the numbers of the lines that it leaves."""
+    numbers: list[int] = []
+    row = moses.LineParser._row
 
-    def recorded(self: LineParser, line: bytes, number: int) -> Any:
-        left.append(number)
-        return row(self, line, number)
+    def recorded(parser: moses.LineParser, line: bytes, number: int) -> Any:
+        numbers.append(number)
+        return row(parser, line, number)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LineParser, "_row", recorded)
-        patch.setattr(moses, "_ARROW_FROM", 0)
-        yield left
+    monkeypatch.setattr(moses.LineParser, "_row", recorded)
+    monkeypatch.setattr(moses, "_ARROW_FROM", 0)
+    return numbers
 
 
-def left_by_arrow(lines: list[bytes], name: str = "moses") -> list[int]:
-    """Check that Arrow reads the same; return the numbers of the lines that it leaves."""
-    with read_by_arrow() as left:
+@pytest.fixture
+def left_by_arrow(left: list[int]) -> Callable[..., list[int]]:
+    """Return what checks that Arrow reads the same, and returns the lines that it leaves."""
+
+    def check(lines: list[bytes], name: str = "moses") -> list[int]:
+        left.clear()
         fast = read_nbest(lines, format=name)
-    assert table_content(read_nbest(lines, format=name)) == table_content(fast)
-    return left
+        result = [*left]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(moses, "_ARROW_FROM", 1 << 30)
+            assert table_content(read_nbest(lines, format=name)) == table_content(fast)
+        return result
+
+    return check
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 @pytest.mark.parametrize(("name", "line"), LINES)
-def test_usual_lines_are_read_by_arrow(name: str, line: str) -> None:
+def test_usual_lines_are_read_by_arrow(left_by_arrow: Any, name: str, line: str) -> None:
     pairs = zip(TEXTS, VALUES, strict=True)
     lines = [line.format(text=text, value=value).encode() for text, value in pairs]
     assert left_by_arrow(lines, name) == []
 
 
-def test_odd_lines_that_arrow_reads() -> None:
+def test_odd_lines_that_arrow_reads(left_by_arrow: Any) -> None:
     good = b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-2=3 5=4-6"
     empty, spaces = good.replace(b" a ", b"  "), good.replace(b"= 1", b"=  7 ")
     assert left_by_arrow([good, empty, spaces + b"\r", empty.replace(b" 0-2=3 5=4-6", b"")]) == []
@@ -229,22 +228,31 @@ def test_odd_lines_that_arrow_reads() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
-def test_a_block_with_fields_that_are_left_out_is_left() -> None:
+def test_a_block_with_fields_that_are_left_out_is_left(left_by_arrow: Any) -> None:
     good = b"0 ||| a ||| LM0= 1 ||| 2 ||| x"
     for odd in (good + b" ||| y", good.replace(b"= 1 ", b"= 1 WordScores= 2 3 ")):
         assert left_by_arrow([good, odd, good]) == [1, 2, 3]
 
 
-def test_arrow_leaves_an_alignment_at_the_end_of_a_text_to_the_message() -> None:
-    lines = [b"0 ||| a ||| LM0= 1 ||| 2", b"0 ||| a ||| 0-0 ||| LM0= 1 ||| 2"]
-    with read_by_arrow(), raises(DataError, "bad-line", line=2, match="an alignment"):
+@pytest.mark.usefixtures("left")
+@pytest.mark.parametrize(
+    ("text", "label", "code", "shown"),
+    [
+        (b"a ||| 0-0", b"LM0", "bad-line", "an alignment"),
+        (b"a", b"\tLM0", "bad-line", "no feature field"),
+        (b"a", b"\xef\xbb\xbfLM0", "mismatch", "LM0"),
+    ],
+)
+def test_what_arrow_leaves_to_the_message(text: bytes, label: bytes, code: str, shown: str) -> None:
+    lines = [b"0 ||| %s ||| %s= 1 ||| 2" % of for of in ((b"a", b"LM0"), (text, label))]
+    with raises(DataError, code, line=2, match=shown):
         read_nbest(lines, format="moses")
 
 
-def test_arrow_drops_what_is_not_finite() -> None:
+def test_arrow_drops_what_is_not_finite(left: list[int]) -> None:
     values = [b"1", b"nan", b"1e61", b"-inf", b"2"]
     lines = [b"0 ||| a ||| LM0= %s ||| 2" % value for value in values]
-    with read_by_arrow() as left, pytest.warns(BpaWarning, match="dropped|left out"):
+    with pytest.warns(BpaWarning, match="dropped|left out"):
         nbest = read_nbest(lines, format="moses", bad="drop")
     assert (left, nbest.features[:, 0].tolist()) == ([], [1.0, 2.0])
 
@@ -257,19 +265,9 @@ NUMBERS = (
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
-@given(st.lists(NUMBERS, min_size=1))
-def test_numbers_are_exact(texts: list[str]) -> None:
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(NUMBERS, min_size=1))
+def test_numbers_are_exact(left: list[int], texts: list[str]) -> None:
     lines = [f"0 ||| a ||| LM0= {text}".encode() for text in texts]
-    with read_by_arrow() as left:
-        values = read_nbest(lines).features[:, 0]
-    assert left == []
-    assert values.tobytes() == np.array(list(map(float, texts))).tobytes()
-
-
-@pytest.mark.parametrize("before", [b"\t", b"\xef\xbb\xbf"])
-def test_what_arrow_would_skip_before_a_label_is_left_to_the_line_parser(before: bytes) -> None:
-    lines = b"0 ||| a ||| LM0= -1 ||| -1\n"
-    parser = LineParser(Schema("dev"), lines)
-    with pytest.raises(ValueError, match=r"byte-order mark|CSV conversion error"):
-        parse_block(lines.replace(b"LM0", before + b"LM0"), 2, parser)
+    values = read_nbest(lines).features[:, 0]
+    assert (left, values.tobytes()) == ([], np.array(list(map(float, texts))).tobytes())

@@ -59,19 +59,18 @@ def test_bad_files_of_scores(write: Write, scores: tuple[str, ...], code: str, l
 @pytest.mark.parametrize(
     ("lines", "doubtful"),
     [
-        (("u-1 3 CATS", "u-2 4 CATS", "v-1 5 DOGS"), True),
-        (("u-1 3 CATS",), True),
-        (("u-1 2.5 CATS", "u-2 2.5 CAT", "v-1 5.5 DOGS"), True),
-        (("u-1 2.5 CATS", "u-2 2.25 CAT", "v-1 5.5 DOGS"), False),
-        (("u-1 2.5 CATS", "v-1 5.5 DOGS"), False),
-        (SCORED, False),
+        ("u-1 3 CATS;u-2 4 CATS;v-1 5 DOGS", True),
+        ("u-1 3 CATS", True),
+        ("u-1 2.5 CATS;u-2 2.5 CAT;v-1 5.5 DOGS", True),
+        ("u-1 2.5 CATS;u-2 2.25 CAT;v-1 5.5 DOGS", False),
+        ("u-1 2.5 CATS;v-1 5.5 DOGS", False),
+        (";".join(SCORED), False),
     ],
 )
-def test_numbers_that_may_be_words(write: Write, lines: tuple[str, ...], doubtful: bool) -> None:
-    path = write(*lines, name="words")
+def test_numbers_that_may_be_words(write: Write, lines: str, doubtful: bool) -> None:
+    path = write(*lines.split(";"), name="words")
     with pytest.warns(BpaWarning, match="score=false") if doubtful else nullcontext():
-        lists = read_nbest(path, format="kaldi")
-    assert lists.feature_names == ("score",)
+        assert read_nbest(path, format="kaldi").feature_names == ("score",)
     assert read_nbest(path, format="kaldi:score=true").feature_names == ("score",)
     assert read_nbest(path, format="kaldi:score=false").feature_names == ()
 
@@ -89,8 +88,8 @@ def test_scores_that_are_read_as_words_are_noted(write: Write) -> None:
     words, file = write(*SCORED, name="words"), write(*(f"{key} 1" for key in keys), name="acwt")
     with pytest.warns(BpaWarning, match="score=true"):
         assert read_nbest(words, format=f"kaldi:scores={file}").feature_names == ("acwt",)
-    lists = read_nbest(words, format=f"kaldi:score=true,scores={file}")
-    assert lists.feature_names == ("score", "acwt")
+    both = read_nbest(words, format=f"kaldi:score=true,scores={file}")
+    assert both.feature_names == ("score", "acwt")
     texts = write(*(f"{key} 3 CATS" for key in keys), name="texts")
     assert read_nbest(texts, format=f"kaldi:scores={file}").texts(1) == ["3 CATS"]
 
