@@ -83,7 +83,7 @@ def test_a_batch() -> None:
         ([5, 4, 3], [3, 4, 5], None),
     ],
 )
-def test_numbers_in_the_names_of_prompts_are_the_ids(
+def test_numbers_in_names_are_the_ids(
     write: Write, names: list[Any], ids: list[int], extra: Any
 ) -> None:
     path = write(*(batch(name, choice(f"{name}", -1)) for name in names))
@@ -148,9 +148,7 @@ def test_the_candidate_in_an_answer(write: Write, settings: dict[str, str], answ
         ((1e-6, 0.0), ""),
     ],
 )
-def test_log_probabilities_that_cannot_be(
-    write: Write, logprobs: tuple[float, ...], note: str
-) -> None:
+def test_positive_log_probabilities(write: Write, logprobs: tuple[float, ...], note: str) -> None:
     path = write(live(choice("a", *logprobs), choice("b", -1)), live(choice("c", -2)))
     _, notes = notes_of(lambda: read_nbest(path))
     assert note in notes

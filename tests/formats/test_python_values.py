@@ -58,14 +58,9 @@ def records(*values: Any, **options: Any) -> NBest:
     "call",
     [
         lambda: from_lists([["a", "b\0"]], [HERE], ["x"]),
-        *(
-            lambda texts=texts: from_lists([TEXTS], [HERE], ["x"], **texts)
-            for texts in (
-                {"references": [("r", "s\0")]},
-                {"references": {0: "s\0"}},
-                {"sources": ["s\0"]},
-            )
-        ),
+        lambda: from_lists([TEXTS], [HERE], ["x"], references=[("r", "s\0")]),
+        lambda: from_lists([TEXTS], [HERE], ["x"], references={0: "s\0"}),
+        lambda: from_lists([TEXTS], [HERE], ["x"], sources=["s\0"]),
         lambda: from_samples([["a", "b\0"]]),
         lambda: reranker().choose(["a", "b\0"], {"x": [1, 2]}),
     ],
@@ -226,18 +221,6 @@ def test_odd_values_of_records_are_refused_with_their_place() -> None:
     for value in (1j, b"1", 10**400, "1", True, [1.0]):
         with raises(DataError, "bad-number", parameter="bad", line=1, match="x is "):
             records(value, features="x")
-
-
-def test_log_probabilities_are_those_of_tokens() -> None:
-    with raises(DataError, "missing-feature", parameter="missing", line=1, match="logprob.sum is"):
-        from_samples([TEXTS], [[None, [-2.0]]])
-    for empty in ([], [[]]):
-        with raises(UsageError, "no-data", parameter="texts"):
-            from_samples(empty)
-    odd: list[Any] = [[-1.0, -2.0], [[-1.0, -2.0]], [np.array([-1.0, -2.0])], [["-1", "-2"]]]
-    for logprobs in (*odd, [[[[-1.0]], [-2.0]]]):
-        with raises(UsageError, "wrong-type", parameter="logprobs", match=r"not .*-1"):
-            from_samples([TEXTS], logprobs)
 
 
 @pytest.mark.parametrize("ids", [(5, 6), ("s1", "s2"), (5, None), (5.0, 6.5)])

@@ -64,9 +64,7 @@ def test_files_compressed_or_not(write: Write) -> None:
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*the others are not used")
-def test_lines_are_those_of_ids_or_in_their_order(
-    ids: list[Any], expected: str, numbers: list[int]
-) -> None:
+def test_lines_of_ids_or_in_their_order(ids: list[Any], expected: str, numbers: list[int]) -> None:
     lists = from_records(records(ids), references=LINES, sources=LINES)
     assert lists.references == tuple((LINES[int(i)],) for i in expected)
     assert lists.sources == tuple(LINES[int(i)] for i in expected)
@@ -212,9 +210,7 @@ def test_a_table_without_the_header(write: Write, ending: str) -> None:
         ("x.jsonl", 3, "{'id': 'doc-3', 'reference': 'a'}", "not JSON"),
     ],
 )
-def test_a_row_that_cannot_be_read(
-    write: Write, name: str, place: int, line: str, match: str
-) -> None:
+def test_a_wrong_row(write: Write, name: str, place: int, line: str, match: str) -> None:
     lines = TABLE if name == "x.tsv" else [row.replace("\t", ",") for row in TABLE]
     if name == "x.jsonl":
         lines = ["", *(json.dumps({"id": n, "reference": "the cat"}) for n in NAMES)]

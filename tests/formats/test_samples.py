@@ -43,18 +43,33 @@ def test_statistics_of_tokens_and_merged_texts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "logprobs", "error", "code"),
+    ("texts", "logprobs", "code"),
     [
-        ([["a"], [1]], None, UsageError, "wrong-type"),
-        (["ab"], None, UsageError, "wrong-type"),
-        ([["a", "b"]], [[[-1.0]]], DataError, "wrong-length"),
-        ([["a"]], [["b"]], UsageError, "wrong-type"),
-        ([["a"]], [[[np.nan]]], DataError, "bad-number"),
+        *(([texts], None, "wrong-type") for texts in (["a", 1], "ab")),
+        *((empty, None, "no-data") for empty in ([], [[]])),
+        ([["a", "b"]], [[[-1.0]]], "wrong-length"),
+        *(
+            ([["a"]], [[odd]], code)
+            for odd, code in (("b", "wrong-type"), ([np.nan], "bad-number"))
+        ),
+        *(
+            ([["a", "b"]], odd, "wrong-type")
+            for odd in (
+                [-1, -2],
+                [[-1, -2]],
+                [np.array([-1, -2])],
+                [["-1", "-2"]],
+                [[[[-1]], [-2]]],
+            )
+        ),
     ],
 )
-def test_arguments_that_do_not_fit(texts: Any, logprobs: Any, error: Any, code: str) -> None:
+def test_arguments_that_do_not_fit(texts: Any, logprobs: Any, code: str) -> None:
+    error = UsageError if code in ("wrong-type", "no-data") else DataError
     with raises(error, code, parameter="logprobs" if logprobs else "texts"):
         from_samples(texts, logprobs)
+    with raises(DataError, "missing-feature", parameter="missing", line=1, match="logprob.sum is"):
+        from_samples([["a", "b"]], [[None, [-2.0]]])
 
 
 def padded(rows: list[list[Any]], value: float) -> np.ndarray:

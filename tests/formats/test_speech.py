@@ -150,9 +150,7 @@ def test_texts_alone_and_references(tmp_path: Path) -> None:
         ("1best_recog/text", "u-b A\nu-b B\n", "duplicate", "1best_recog/text", 2),
     ],
 )
-def test_bad_ranks(
-    tmp_path: Path, name: str, content: str, code: str, named: str, line: int
-) -> None:
+def test_bad(tmp_path: Path, name: str, content: str, code: str, named: str, line: int) -> None:
     folder = write_files(tmp_path, {**FILES, name: content})
     parameter = "bad" if code == "bad-number" else None
     with raises(DataError, code, parameter=parameter, line=line, match=f"^{folder / named}:"):

@@ -6,7 +6,6 @@ import gzip
 import io
 import lzma
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -84,20 +83,6 @@ def test_files_of_the_usual_programs(program: str, times: int) -> None:
         read_lines(data[:-1])
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_blocks_are_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    rng = random.Random(seed)
-    content = bytes(rng.choices(b"ab\n\n", weights=[9, 9, rng.choice([1, 9]), 1], k=300))
-    path = tmp_path / "text"
-    path.write_bytes(content)
-    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", rng.randint(1, 90))
-    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", rng.randint(1, 40))
-    blocks = list(read_chunks(path))
-    assert b"".join(blocks) == content + b"\n" * (not content.endswith(b"\n"))
-    assert all(block.endswith(b"\n") for block in blocks)
-    assert len(blocks) > 1
-
-
 @pytest.mark.parametrize("kind", COMPRESS)
 @pytest.mark.parametrize("read", [read_lines, read_nbest])
 def test_a_file_that_unpacks_to_too_much_is_refused(
@@ -113,10 +98,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
 
 @pytest.mark.parametrize(
     ("suffix", "tool"),
-    [
-        ("", "cat"),
-        *zip((".gz", ".bz2", ".xz", ".zst"), ("gzip", "bzip2", "xz", "zstd"), strict=True),
-    ],
+    [("", "cat"), (".gz", "gzip"), (".bz2", "bzip2"), (".xz", "xz"), (".zst", "zstd")],
 )
 def test_what_is_written_is_read_by_the_usual_tools(tmp_path: Path, suffix: str, tool: str) -> None:
     path, again = tmp_path / f"out.txt{suffix}", tmp_path / f"again{suffix}"

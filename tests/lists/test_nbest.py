@@ -211,9 +211,7 @@ def test_a_feature_of_some_tables_is_an_extra_of_all(toy: NBest) -> None:
         (lambda n: replace(n, totals=np.zeros(3)), "wrong-length", "totals"),
     ],
 )
-def test_invalid_arguments_are_refused(
-    toy: NBest, change: Any, code: str, parameter: str | None
-) -> None:
+def test_invalid_arguments(toy: NBest, change: Any, code: str, parameter: str | None) -> None:
     is_usage = code in ("wrong-type", "unknown-name", "bad-usage")
     with raises(UsageError if is_usage else DataError, code, parameter=parameter):
         change(toy)
