@@ -45,7 +45,8 @@ from bpa_ppl import (
 )
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import BpaWarning, DataError, UsageError, escape_controls
-from bpa_ppl.formats.format import NBEST_FORMATS, NBestFormat
+from bpa_ppl.extending import NBestFormat
+from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.format import SERVERS as ALL_SERVERS
 from bpa_ppl.formats.moses import Marian
 from bpa_ppl.formats.roles import Roles

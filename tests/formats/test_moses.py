@@ -18,7 +18,6 @@ from support.user_files import Write
 from bpa_ppl import NBest, from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats import moses
-from bpa_ppl.formats.moses import Marian
 from bpa_ppl.gains.problems import describe_totals
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -141,7 +140,7 @@ def test_the_golden_files_of_marian() -> None:
 def test_totals_are_not_compared_with_the_weights(write: Write) -> None:
     path = write("0 ||| a b ||| F0= -4 F1= -2 ||| -2", "0 ||| a ||| F0= -3 F1= -3 ||| -3")
     assert describe_totals(read_nbest(path), [1.0, 1.0]) == ""
-    for format in ("moses", Marian(normalised=False)):
+    for format in ("moses", "marian:normalised=false"):
         nbest = read_nbest(path, format=format)
         assert not nbest.totals_normalised
         assert "do not reproduce the totals" in describe_totals(nbest, [1.0, 1.0])

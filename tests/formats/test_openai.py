@@ -18,7 +18,6 @@ from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.answers import Answers
-from bpa_ppl.formats.reading import format_name
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "llm-samples.md"
@@ -101,7 +100,7 @@ def test_requests_give_sources_and_order(write: Write) -> None:
         name="requests.jsonl",
     )
     path = write(batch("uuid-a", choice("three", -1)), batch("uuid-b", choice("a cat", -1)))
-    lists, notes = notes_of(lambda: read_nbest(path, format=Answers(requests=str(requests))))
+    lists, notes = notes_of(lambda: read_nbest(path, format=f"openai:requests={requests}"))
     assert lists.sources == ("un chat", "trois")
     assert (lists.sentence_ids.tolist(), lists.ids) == ([0, 2], ("uuid-b", "uuid-a"))
     assert "requests without a response: 1 (uuid-c)" in notes
@@ -116,10 +115,10 @@ def test_several_requests_of_one_prompt(write: Write) -> None:
     assert [lists.texts(s) for s in range(2)] == [["d7-s2", "d7-s1"], ["d8-s1"]]
     assert lists.sources == ("d7", "d8")
     with raises(DataError, "mismatch", parameter="prompt_id", line=1, match="'d7-s2'"):
-        read_nbest(path, format=Answers(prompt_id="(.*)-x"))
+        read_nbest(path, format="openai:prompt_id=(.*)-x")
     short = write(request("d8-s1", "?"), name="short")
     with raises(DataError, "mismatch", parameter="requests", line=1, match="'d7-s2'"):
-        read_nbest(path, format=Answers(requests=str(short)))
+        read_nbest(path, format=f"openai:requests={short}")
 
 
 @pytest.mark.parametrize(
@@ -170,11 +169,11 @@ def test_two_prompts_of_one_custom_id(write: Write) -> None:
     path = write(batch("p-1", choice("a", -1)), name="out.jsonl")
     for kept in (lines[:1], lines[:2]):
         requests = write(*kept, name="requests.jsonl")
-        assert read_nbest(path, format=Answers(requests=str(requests))).sources == ("Un chat",)
+        assert read_nbest(path, format=f"openai:requests={requests}").sources == ("Un chat",)
     requests = write(*lines, name="requests.jsonl")
     match = r"requests\.jsonl:3: a second prompt of the custom_id 'p-1'"
     with raises(DataError, "duplicate", line=3, match=match):
-        read_nbest(path, format=Answers(requests=str(requests)))
+        read_nbest(path, format=f"openai:requests={requests}")
     asked = [json.loads(line)["body"] for line in lines]
     both = [
         json.dumps(json.loads(batch("p-1", choice(text, -1))) | {"request": body})
@@ -314,7 +313,7 @@ def test_answers_that_repeat_their_prompts_are_refused(write: Write) -> None:
     body = json.loads(completion(("Q: a", [None, -1])))
     answer = json.dumps({"custom_id": "r-1", "response": {"body": body}})
     with raises(DataError, "not-supported", line=1, match=r"requests\.jsonl:1: .* echo"):
-        read_nbest([answer], format=Answers(requests=str(requests)))
+        read_nbest([answer], format=f"openai:requests={requests}")
     with raises(DataError, "not-supported", line=1, match="echo"):
         read_nbest([completion(("Q: a", [None, -1]), prompt="Q:", echo=True)])
 
@@ -330,7 +329,7 @@ def test_several_prompts_in_one_completion_are_refused(write: Write, where: str)
     format, request = Answers(), {"prompt": ["eins", "zwei"]}
     if where == "requests":
         path = write(json.dumps({"custom_id": "r-1", "body": request}), name="requests.jsonl")
-        format = Answers(requests=str(path))
+        format = f"openai:requests={path}"
     elif where == "offsets":
         for one, start in zip(body["choices"], (5, 5, 9, 9), strict=True):
             one["logprobs"]["text_offset"] = [start]
@@ -387,7 +386,6 @@ def test_parts_of_answers_are_joined_by_the_command_of_the_page(name: str, tmp_p
     (command,) = re.findall(r"^(jq -nc 'reduce (?:[^`]+\n)+?)```", page, re.MULTILINE)
     run_shell(command, tmp_path)
     lists, _ = notes_of(lambda: read_nbest(tmp_path / "answers.jsonl"))
-    assert format_name(tmp_path / "answers.jsonl") == "openai"
     assert texts(lists) == [["a cat"]] * 2
     expected = np.nan if name == "completion" else -0.3
     assert sums(lists) == pytest.approx([expected] * 2, nan_ok=True)

@@ -12,7 +12,6 @@ from support.user_files import Write
 
 from bpa_ppl import concatenate, from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.formats.plain import Plain
 
 
 @pytest.fixture
@@ -63,7 +62,7 @@ def test_bad_scores(texts: Path, write: Write, scores: str, code: str, line: int
 
 def test_arrays_that_do_not_fit(texts: Path, tmp_path: Path) -> None:
     path = tmp_path / "s.npy"
-    reader = Plain(list_size=2, scores=str(path))
+    reader = f"plain:list_size=2,scores={path}"
     with raises(DataError, "missing-file"):
         read_nbest(texts, format=reader)
     path.write_bytes(b"no array")

@@ -16,16 +16,19 @@ import pytest
 from pyarrow import parquet
 from support.raising import raises
 
-from bpa_ppl import NBest, Reranker, read_nbest, write_nbest
-from bpa_ppl.errors import BpaError, DataError, NoSuchSentence, UsageError
-from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.formats.in_memory import (
+from bpa_ppl import (
+    NBest,
+    Reranker,
     concatenate,
     from_arrays,
     from_lists,
     from_records,
     from_samples,
+    read_nbest,
+    write_nbest,
 )
+from bpa_ppl.errors import BpaError, DataError, NoSuchSentence, UsageError
+from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.function import Function
 from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.posterior.weight_draws import name_weights

@@ -11,7 +11,6 @@ from support.user_files import Write
 
 from bpa_ppl import concatenate, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.formats.speech import Kaldi
 
 SCORED = ("a-b-1 -1.5 THE CAT  SAT ", "a-b-2\t-2.25\tA CAT", "a-10 7e-1 é", "c-1 0")
 
@@ -31,7 +30,7 @@ def test_scores_and_references_in_other_files(write: Write) -> None:
     acoustic = write("v-1 0.5", "u-2 2", "u-1 1", "w-1 9", name="acwt")
     language = write("u-1 3", "u-2\t4", "v-1 5", name="lmwt.nolm")
     references = write("id\treference", "u\tTHE CAT", "v\t", name="text.tsv")
-    format = Kaldi(scores=(str(acoustic), str(language)))
+    format = f"kaldi:scores={acoustic},{language}"
     lists = read_nbest(words, format=format, references=references)
     assert lists.feature_names == ("acwt", "lmwt.nolm")
     assert lists.features.tolist() == [[1, 3], [2, 4], [0.5, 5]]

@@ -10,7 +10,7 @@ from support.user_files import Write
 
 from bpa_ppl import NBest, from_lists, read_weights, write_weights
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.weights import match
+from bpa_ppl.extending import match
 
 INI = f"""\
 # my system

@@ -17,12 +17,10 @@ from bpa_ppl import Reranker, from_arrays
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.errors import DataError
-from bpa_ppl.extending import oracles
+from bpa_ppl.extending import match, oracles, tabulate
 from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.models.lists import tabulate
 from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.sklearn import BayesianRanker
-from bpa_ppl.weights import match
 
 Array = npt.NDArray[np.float64]
 

@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from support.raising import raises
 from support.table_content import table_content
 
-from bpa_ppl import from_arrays, from_lists, from_records
+import bpa_ppl
+from bpa_ppl import NBest, concatenate, from_arrays, from_lists, from_records, to_arrow
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.formats import in_memory as building
-from bpa_ppl.formats.in_memory import concatenate, to_arrow
-from bpa_ppl.lists.nbest import NBest
 
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=8)
 
@@ -292,7 +290,7 @@ def test_inconsistent_data_are_refused(function: str, changes: dict[str, Any], c
     if isinstance(value, dict):
         parameter = next(iter(value))
     with raises(UsageError if code == "wrong-type" else DataError, code, parameter=parameter):
-        getattr(building, f"from_{function}")(**given)
+        getattr(bpa_ppl, f"from_{function}")(**given)
 
 
 #: Columns of the table of two lists.
