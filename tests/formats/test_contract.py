@@ -25,7 +25,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from msgspec import structs
 from pyarrow import parquet
 from support.command_line import refused, run, succeed
 from support.raising import raises
@@ -45,12 +44,9 @@ from bpa_ppl import (
 )
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import BpaWarning, DataError, UsageError, escape_controls
-from bpa_ppl.extending import NBestFormat
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.format import SERVERS as ALL_SERVERS
-from bpa_ppl.formats.moses import Marian
 from bpa_ppl.formats.roles import Roles
-from bpa_ppl.formats.separated import Tsv
 from bpa_ppl.lists.candidate_columns import read_column
 
 #: A candidate, with the fields of its sentence.
@@ -1093,16 +1089,11 @@ def test_a_message_is_one_line_whatever_it_repeats() -> None:
 
 # --- writing --------------------------------------------------------------------------------------
 
-#: The formats that write, and those with other settings.
-FORMATS: dict[str, NBestFormat] = {
-    name: kind(list_size=2) if name == "plain" else kind()
-    for name, kind in NBEST_FORMATS.items()
-    if kind.write is not NBestFormat.write or kind.write_file is not NBestFormat.write_file
-}
-FORMATS |= {"tsv, quoted": Tsv(quoted=True), "marian, sums": Marian(normalised=False)}
+#: The formats that write, and those with other settings; the first lack references, sources and
+#: ids that are texts.
+OF_LINES = ["moses", "marian", "marian:normalised=false", "plain:list_size=2"]
 WHOLE = ["jsonl", "csv", "parquet"]
-#: Formats without references, sources and ids that are texts.
-OF_LINES = ("moses", "marian", "marian, sums", "plain")
+FORMATS = [*OF_LINES, *WHOLE, "tsv", "tsv:quoted=true"]
 ODD = [
     *("a cat", "", " ", " a", "a ", "the  cat", "é 日本", "a\tb", "a\nb", "a\r\nb", "a\r", "\n"),
     *('"a"', 'a "b", c', "'", "a,b", "NA", "1.5", "0 ||| b", "a ||| b", "|||", "= 1", "LM0= 1"),
@@ -1185,7 +1176,7 @@ def test_lists_read_back_or_are_refused(
     name: str, names: list[str], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """A column that would not read back is left out with a note."""
-    format, path, whole = FORMATS[name], tmp_path / "lists", name not in OF_LINES
+    path, whole = tmp_path / "lists", name not in OF_LINES
     read = 0
     for seed in range(12):
         if seed == 4:  # the first four were read as one block
@@ -1193,13 +1184,13 @@ def test_lists_read_back_or_are_refused(
         lists = some_lists(np.random.default_rng([seed, len(names)]), names)
         with capture_notes() as notes:
             try:
-                write_nbest(lists, path, format=format)
+                write_nbest(lists, path, format=name)
             except (DataError, UsageError):
                 continue
         expected = columns_of(lists, whole)
-        options: Any = {"format": format}
-        if name == "plain":
-            options["format"] = structs.replace(format, first_id=int(lists.sentence_ids[0]))
+        options: Any = {"format": name}
+        if "plain" in name:
+            options["format"] = f"{name},first_id={lists.sentence_ids[0]}"
         back = read_nbest(path, **options)
         actual = columns_of(back, whole)
         for lost in expected.keys() - actual.keys():
@@ -1209,33 +1200,30 @@ def test_lists_read_back_or_are_refused(
         tables = concatenate(iter_nbest(path, chunk=1, **options), fill_missing=True)
         assert columns_of(tables, whole) == actual, seed
         read += 1
-    assert (read > 2) == (name != "plain" if names else name not in OF_LINES[:3])
+    assert (read > 2) == ("plain" not in name if names else name not in OF_LINES[:3])
 
 
 @pytest.mark.parametrize("name", OF_LINES)
 def test_ids_that_formats_of_lines_lack_are_noted(name: str, tmp_path: Path) -> None:
-    features = [] if name == "plain" else ["F0"]
+    features = [] if "plain" in name else ["F0"]
     lists = from_lists([["a", "b"]] * 2, np.ones((2, 2, len(features))), features)
     with pytest.warns(BpaWarning, match="such as '007'"):
-        write_nbest(
-            lists.with_sentence_extras(id=("007", "08")), tmp_path / "out", format=FORMATS[name]
-        )
+        write_nbest(lists.with_sentence_extras(id=("007", "08")), tmp_path / "out", format=name)
 
 
-@pytest.mark.parametrize("name", ["jsonl", "parquet", "csv", "tsv, quoted"])
+@pytest.mark.parametrize("name", [*WHOLE, "tsv:quoted=true"])
 def test_odd_names_and_columns_read_back(tmp_path: Path, name: str) -> None:
     nbest = from_lists([["a", "b"], ["c"]], [[[1], [2]], [[3]]], ['odd, "name"'])
     nbest = nbest.with_extras(system=["u", "5a", "w"]).with_sentence_extras(title=["t", "u"])
-    if name in ("jsonl", "parquet"):
+    if is_typed := name in ("jsonl", "parquet"):
         spans = ([[1, 2], [3]], [], [[4]])
         nbest = nbest.with_extras(spans=spans).with_sentence_extras(n=[1, 2], share=[0.5, 0.25])
-    write_nbest(nbest, tmp_path / "out.gz", format=FORMATS[name])
-    options: Any = {"format": FORMATS[name] if name == "tsv, quoted" else "auto"}
-    lists = read_nbest(tmp_path / "out.gz", **options)
-    parts = concatenate(iter_nbest(tmp_path / "out.gz", chunk=1, **options))
-    for back in (lists, parts):
+    path = tmp_path / "out.gz"
+    write_nbest(nbest, path, format=name)
+    options: Any = {"format": name if ":" in name else "auto"}
+    for back in (read_nbest(path, **options), concatenate(iter_nbest(path, chunk=1, **options))):
         assert table_content(back, "cells") == table_content(nbest, "cells")
-        assert back.cells == (frozenset() if name in ("jsonl", "parquet") else {"system"})
+        assert back.cells == (frozenset() if is_typed else {"system"})
 
 
 # --- what is not written --------------------------------------------------------------------------
