@@ -222,6 +222,6 @@ def test_names_that_are_not_utf_8_are_refused_before_any_work(folder: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x1b[2J\rb"])
-def test_messages_are_one_line_whatever_names_contain(folder: Path, name: str) -> None:
+def test_messages_are_one_line_for_any_names(folder: Path, name: str) -> None:
     for command in (("rerank", name, "-p", "good.nc"), ("weights", "good.nc", "-o", f"{name}/x")):
         assert not {"\x1b", "\r"} & set(refused(*command, mention=""))

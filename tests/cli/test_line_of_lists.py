@@ -222,7 +222,7 @@ def test_the_columns_are_chosen_by_the_user(folder: Path) -> None:
     assert read_weight_draws("posterior.nc").features == ("logprob", "judge_a")
 
 
-def test_lists_of_numbers_beside_the_candidates_are_chosen_too(folder: Path) -> None:
+def test_lists_of_numbers_next_to_the_candidates_are_chosen_too(folder: Path) -> None:
     numbers = np.random.default_rng(0).normal(size=(6, 2, 3)).round(2).tolist()
     rows = [
         {"id": k, "candidates": ["a", "a b", "c"], "judge": judge, "human": human}

@@ -273,7 +273,7 @@ def test_standard_streams_that_are_another_file_of_the_command(number: int) -> N
     assert Path("nbest").read_bytes() == before
 
 
-def test_outputs_that_are_one_device_or_a_new_file_beside_the_lists(number: int) -> None:
+def test_outputs_that_are_one_device_or_a_new_file_next_to_the_lists(number: int) -> None:
     words = ("rerank", "nbest", "-p", "good.nc", "-q")
     assert run(*words, "-o", os.devnull, "--details", os.devnull).code == 0
     assert run(*words, "-o", "sub/nbest", "--details", os.devnull).code == 0

@@ -141,7 +141,7 @@ def test_the_prior_mean_of_other_weights_is_their_starting_value() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_constants_and_all_weights_beside_indicators_have_the_mean_zero() -> None:
+def test_constants_and_all_weights_with_indicators_have_the_mean_zero() -> None:
     pool = lists()
     constant = np.repeat(np.random.default_rng(0).normal(size=40), 6)[:, None]
     expected = scaled_agreement(pool, NAMES)
@@ -158,7 +158,7 @@ def test_constants_and_all_weights_beside_indicators_have_the_mean_zero() -> Non
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_the_mean_of_the_features_has_its_signs_beside_indicators_too() -> None:
+def test_the_mean_of_the_features_has_its_signs_with_indicators_too() -> None:
     pool = lists()
     means = []
     scaled: dict[str, Any] = {"gain": "gain", "sampler": "map", "prior": "isotropic:scale=0.3"}

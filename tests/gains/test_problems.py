@@ -96,7 +96,7 @@ def test_other_gains_need_no_similar_texts(gain: Metric | None) -> None:
     assert describe_misplaced(wrong, resolve("lm", lists) if gain is None else gain) == ""
 
 
-def test_whatever_scores_with_references_warns(
+def test_all_that_scores_with_references_warns(
     leaflet: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

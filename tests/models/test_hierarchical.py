@@ -158,7 +158,7 @@ def test_a_promised_agreement_is_kept_in_new_lists_of_the_domains(posterior: Wei
     assert right[result.sure].mean() > 0.83
 
 
-def test_blocks_of_mixed_domains_and_workers_choose_alike() -> None:
+def test_blocks_of_mixed_domains_and_workers_choose_the_same() -> None:
     rng = np.random.default_rng(0)
     weights, own = rng.normal(1, 0.1, (2, 50, 2)), rng.normal(1, 1, (2, 50, 3, 2))
     coords = {"domain": tuple(WEIGHTS)}

@@ -326,7 +326,7 @@ def test_weights_under_any_name_are_taken_or_refused(name: str) -> None:
     assert not open_draws(data, log_weights="none").draws.weighted
 
 
-def test_acceptance_rates_are_no_weights_whatever_their_sum() -> None:
+def test_acceptance_rates_are_no_weights_for_any_sum() -> None:
     """As those of a chain that accepts one proposal."""
     accepted = np.zeros_like(MU)
     accepted[0, 3] = 1.0

@@ -171,7 +171,7 @@ def test_what_explains_other_findings_comes_first() -> None:
     assert check(broken).failures[0].name == "log density"
 
 
-def test_divergences_and_an_energy_that_hardly_moves_are_found() -> None:
+def test_divergences_and_an_energy_that_barely_moves_are_found() -> None:
     diverging, energy = np.zeros((CHAINS, DRAWS), bool), ENERGY.copy()
     diverging[1, [3, 5]] = True
     energy[2] = np.cumsum(energy[2])
@@ -339,7 +339,7 @@ def test_differences_of_chains_are_z_scores(correlation: float) -> None:
 
 
 @pytest.mark.parametrize("degrees", [1.0, 1.2])
-def test_means_that_hardly_exist_are_found(degrees: float) -> None:
+def test_means_that_barely_exist_are_found(degrees: float) -> None:
     draws = good()
     draws[..., 2] = np.random.default_rng(3).standard_t(degrees, size=(CHAINS, DRAWS))
     finding = failed(name_weights(draws, NAMES))["tails (Pareto k̂)"]

@@ -40,7 +40,7 @@ def example(text: str) -> str:
     return page(text, Headline(text, False, [text]), [Section(text, blocks)], note=text)
 
 
-def test_whatever_is_in_the_data_is_only_text() -> None:
+def test_data_on_a_page_are_only_text() -> None:
     plain, hostile = Outline(example(PLAIN)), Outline(example(HOSTILE))
     assert hostile.tags == plain.tags
     assert [a[:2] for a in hostile.attributes] == [a[:2] for a in plain.attributes]

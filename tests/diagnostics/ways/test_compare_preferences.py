@@ -131,7 +131,7 @@ def test_an_answer_of_weight_two_counts_like_two_answers() -> None:
     assert rows[0] == rows[1]
 
 
-def test_the_mean_is_the_choice_of_equal_weights_whatever_its_slope() -> None:
+def test_the_mean_is_the_choice_of_equal_weights_for_any_slope() -> None:
     """Where the judge prefers low values, the mean is mostly wrong, and its slope negative."""
     pool = judged(3, 40, size=4)
     low = replace(pool, features=-pool.features)
