@@ -580,6 +580,11 @@ def test_a_bad_line_is_named(write: Write, reader: str, bad: str, code: str) -> 
         assert caught.value.code == code
 
 
+def test_columns_in_memory_are_to_be_renamed() -> None:
+    with raises(DataError, "missing-column", line=1, match=": rename the columns, NAME to text$"):
+        from_records([{"id": 7, "mt": "a"}])
+
+
 def test_every_format_is_a_reader_here() -> None:
     """All servers share a reader, that of `ollama`."""
     formats = {reader.format.partition(":")[0] for reader in READERS.values()}
@@ -687,16 +692,10 @@ def test_names_with_dots_are_fields_of_objects(tmp_path: Path, reader: str, name
                 read(path, format=f"{reader}{settings},{field}={name}")
 
 
-def test_in_memory_columns_are_to_be_renamed() -> None:
-    with raises(DataError, "missing-column", line=1, match=": rename the columns, NAME to text$"):
-        from_records([{"id": 7, "mt": "a"}])
-
-
 def test_a_field_of_sentences_and_of_candidates(write: Write) -> None:
-    good = {"candidates": [{"text": "a", "lm": -1}]}
-    bad = {"candidates": ["a"], "lm": "x"}
+    good, bad = {"candidates": [{"text": "a", "lm": -1}]}, {"candidates": ["a"], "lm": "x"}
     with raises(DataError, "bad-data", line=2, match="lm is a field of the sentence here, and of"):
-        read_nbest(write(*map(json.dumps, [good, bad])))
+        read_nbest(write(*json_lines([good, bad])))
 
 
 def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> None:
@@ -760,6 +759,10 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
     again = write(*json_rows(*({**GOOD, "id": name} for name in "aba")))
     with raises(DataError, "duplicate", match="sentence a;", line=3):
         read_nbest(again)
+    infinite = [{"text": "a", "scores": {"lm": 1, "tm": {"in": 1}}, "total": "inf"}]
+    bad = json_rows({**GOOD, "id": "a"}, {**GOOD, "id": "b", "candidates": infinite})
+    with raises(DataError, "bad-number", match="every candidate of sentence b has"):
+        read_nbest(write(*bad), bad="drop")
     for odd, shown in (
         ({"candidates": []}, "1 sentence without candidates, the first of id b"),
         ({**GOOD, "references": [], "id": "b"}, "no reference for 1 sentence, the first of id b"),
@@ -1410,6 +1413,8 @@ def test_fields_of_other_tools_are_kept_or_named(tmp_path: Path) -> None:
     path = tmp_path / "lists.jsonl"
     succeed("convert", "ranked", FIELD / "4/rewardbench2.jsonl", "-o", path)
     kept = read_nbest(path).sentence_extras
+    succeed("convert", "alpacaeval", FIELD / "10/annotations.json", "--bad", "drop", "-o", path)
+    assert read_nbest(path).texts(0) == ["apple", "a carrot"]
     assert (kept["subset"][0], kept["scores"][0]) == ("Factuality", [[-2.1], [-3.4], [-7.9]])
     for file, shown in (
         ("42/min.json", "not a task of Label Studio's JSON export"),

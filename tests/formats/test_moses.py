@@ -233,7 +233,7 @@ def test_a_block_with_fields_that_are_left_out_is_left(left_by_arrow: Any) -> No
         assert left_by_arrow([good, odd, good]) == [1, 2, 3]
 
 
-@pytest.mark.usefixtures("left")
+@pytest.mark.usefixtures("left", "small_blocks")
 @pytest.mark.parametrize(
     ("text", "label", "code", "shown"),
     [

@@ -82,8 +82,6 @@ def test_it_is_written_by_name_and_with_settings(write: Write, tmp_path: Path) -
     assert again.features.tolist() == lists.features.tolist()
     write_nbest(lists, tmp_path / "short", format=Toy(digits=2))
     assert (tmp_path / "short").read_text().splitlines()[2] == "0\ttext 1\t0.14"
-    with raises(UsageError, "unknown-name", parameter="format"):
-        write_nbest(lists, tmp_path / "other", format="xml")
 
 
 def test_a_record_may_have_candidates(write: Write) -> None:
@@ -116,5 +114,3 @@ def test_weights_are_found_by_content_and_suffix(tmp_path: Path) -> None:
     assert dict(read_weights(tmp_path / "w", format=ToyWeights())) == weights
     with raises(UsageError, "not-supported", parameter="template"):
         write_weights(weights, "-", template=tmp_path / "w", format="toy")
-    with raises(UsageError, "unknown-name", parameter="format"):
-        read_weights(tmp_path / "w", format="xml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from support.raising import raises
 from support.table_content import table_content
 from support.user_files import Write
 
-from bpa_ppl import concatenate, from_lists, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import concatenate, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 
 
@@ -45,37 +46,33 @@ def test_scores_of_several_kinds(texts: Path, write: Write, tmp_path: Path, chun
 @pytest.mark.parametrize(
     ("scores", "code", "line"),
     [
-        ("1\n2\n3\n", "wrong-length", None),
-        ("1\n" * 7, "wrong-length", None),
-        ("1\n1\nnan\n" + "1\n" * 3, "bad-number", 3),
-        ("", "no-data", None),
-        ("a\n\ufeff1\n" + "1\n" * 5, "bad-number", 2),
-        ("a a\n" + "1 1\n" * 6, "duplicate", 1),
+        (b"1\n2\n3\n", "wrong-length", None),
+        (b"1\n" * 7, "wrong-length", None),
+        (b"1\n1\nnan\n" + b"1\n" * 3, "bad-number", 3),
+        (b"", "no-data", None),
+        ("a\n\ufeff1\n".encode() + b"1\n" * 5, "bad-number", 2),
+        (b"a a\n" + b"1 1\n" * 6, "duplicate", 1),
+        (None, "missing-file", None),
+        (b"\x93NUMPY", "damaged", None),
+        (np.array(["a"] * 6), "bad-number", None),
+        (np.array([1, np.inf, 1, 1, 1, 1]), "bad-number", 2),
     ],
 )
-def test_bad_scores(texts: Path, write: Write, scores: str, code: str, line: int | None) -> None:
-    path = write(scores.encode(), name="scores")
-    parameter = "bad" if code == "bad-number" else None
+def test_bad_scores(texts: Path, scores: Any, code: str, line: int | None) -> None:
+    path = texts.with_name(
+        "scores.npy" if isinstance(scores, np.ndarray) or scores == b"\x93NUMPY" else "scores"
+    )
+    if isinstance(scores, np.ndarray):
+        np.save(path, scores)
+    elif scores is not None:
+        path.write_bytes(scores)
+    options: dict[str, Any] = {"format": f"plain:list_size=2,scores={path}"}
+    parameter = "bad" if line and code == "bad-number" else None
     with raises(DataError, code, parameter=parameter, line=line, match="scores"):
-        read_nbest(texts, format=f"plain:list_size=2,scores={path}")
-
-
-def test_arrays_that_do_not_fit(texts: Path, tmp_path: Path) -> None:
-    path = tmp_path / "s.npy"
-    reader = f"plain:list_size=2,scores={path}"
-    with raises(DataError, "missing-file"):
-        read_nbest(texts, format=reader)
-    path.write_bytes(b"no array")
-    with raises(DataError, "damaged"):
-        read_nbest(texts, format=reader)
-    np.save(path, np.array(["a"] * 6))
-    with raises(DataError, "bad-number"):
-        read_nbest(texts, format=reader)
-    np.save(path, np.array([1, np.inf, 1, 1, 1, 1]))
-    with raises(DataError, "bad-number", parameter="bad", line=2):
-        read_nbest(texts, format=reader)
-    with pytest.warns(BpaWarning, match="1 candidate dropped"):
-        assert read_nbest(texts, format=reader, bad="drop").sizes.tolist() == [1, 2, 2]
+        read_nbest(texts, **options)
+    if parameter and isinstance(scores, np.ndarray):
+        with pytest.warns(BpaWarning, match="1 candidate dropped"):
+            assert read_nbest(texts, **options, bad="drop").sizes.tolist() == [1, 2, 2]
 
 
 def test_lines_that_are_not_whole_lists(texts: Path) -> None:
@@ -96,6 +93,3 @@ def test_scores_behind_a_tab_are_no_text(write: Write, format: str) -> None:
         DataError, "bad-line", parameter="scores", line=10, match="list_size=2,scores=FILE"
     ):
         read_nbest(path, format=format.format(scores))
-    lists = from_lists([["a\tcat", "a cat"]], [[[], []]], [])
-    with raises(DataError, "not-supported", match="a tab: write jsonl"):
-        write_nbest(lists, path, format="plain")

@@ -281,10 +281,9 @@ def test_numbers_of_sentences_are_integers_of_64_bits(ids: Any) -> None:
 def test_ids_are_integers_of_64_bits_or_texts(identifier: Any, expected: int | str) -> None:
     number = 1 if isinstance(expected, int) else "1"
     references = {expected: "A", number: "B"}
-    for one in (
-        [{"id": i, "text": "a"} for i in (identifier, 1)],
-        [{"id": i, "candidates": ["a"]} for i in (identifier, 1)],
-    ):
+    rows = [{"id": i, "text": "a"} for i in (identifier, 1)]
+    nested = [{"id": i, "candidates": ["a"]} for i in (identifier, 1)]
+    for one in (rows, nested, *[pd.DataFrame(rows)] * isinstance(identifier, int)):
         lists = from_records(one, references=references)
         assert (lists.ids, lists.references) == ((expected, number), (("A",), ("B",)))
     if isinstance(identifier, Decimal | float | complex | bool):
@@ -374,3 +373,6 @@ def test_a_column_twice(tmp_path: Path) -> None:
         parquet.write_table(table, path)
         with raises(DataError, "duplicate", match=r"lists\.parquet: .*two columns (a.b|text)"):
             read_nbest(path)
+    read_table = pytest.importorskip("bpa_ppl.extras.phrases.table_files").read_table
+    with pytest.raises(DataError, match=r"lists\.parquet: "):
+        read_table(path)

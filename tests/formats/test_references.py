@@ -12,6 +12,7 @@ from support.user_files import Write
 
 from bpa_ppl import from_records, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats.references import read_references
 
 LINES = ["r0", "r1", "r2"]
 NAMES = [f"doc-{n}" for n in (1, 2, 3, 4)]
@@ -46,7 +47,11 @@ def test_files_compressed_or_not(write: Write) -> None:
     for given in (path, str(path), [path]):
         assert read_nbest(OF_NUMBERS[:2], references=given).references == (("a cat",), ("",))
     both = read_nbest(OF_NUMBERS[:2], references=[path, packed]).references
-    assert both == (("a cat", "A"), ("", "un café"))
+    assert both == tuple(read_references([path, packed])) == (("a cat", "A"), ("", "un café"))
+    with raises(DataError, "mismatch"):
+        read_references(write("id\treference", "0\ta", name="x.tsv"))
+    with raises(UsageError, "no-data", parameter="paths"):
+        read_references([])
 
 
 # --- lines ---------------------------------------------------------------------------------------
