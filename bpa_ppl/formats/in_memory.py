@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -386,9 +387,10 @@ def _align_columns(tables: Sequence[NBest]) -> list[NBest]:
     origin = JOINED.join(dict.fromkeys(table.origin for table in tables))
     present: dict[str, int] = {}
     for name in dict.fromkeys(chain.from_iterable(one.extras for one in extended)):
-        columns = [np.asarray(one.extras[name]) for one in extended if name in one.extras]
-        if len(columns) < len(extended) and all(column.dtype.kind == "f" for column in columns):
-            present[name] = sum(int(np.count_nonzero(~np.isnan(of))) for of in columns)
+        with suppress(ValueError):  # lists that differ in length
+            columns = [np.asarray(one.extras[name]) for one in extended if name in one.extras]
+            if len(columns) < len(extended) and all(of.dtype.kind == "f" for of in columns):
+                present[name] = sum(int(np.count_nonzero(~np.isnan(of))) for of in columns)
     notes = _describe_missing(present, sum(len(table.features) for table in tables))
     sentences = sum(map(len, tables))
     for name in ("references", "sources"):

@@ -228,15 +228,6 @@ def test_all_columns_may_be_excluded_if_features_are_added() -> None:
         bpa.log_density(lists, gain="human", exclude="*", prior=PRIOR)
 
 
-def test_constant_features_are_reported(caplog: pytest.LogCaptureFixture) -> None:
-    lists = from_records(table(year=[1999, 1999, 2000, 2000]), features="*")
-    with caplog.at_level("INFO", "bpa_ppl"):
-        target = bpa.log_density(lists, gain="human", prior=PRIOR)
-    assert target.features == ("judge_a", "judge_b", "tm[0]", "tm[1]", "year")
-    note = "year is constant within each list, so its weight has no effect there; to leave it out:"
-    assert note in caplog.text
-
-
 @pytest.mark.parametrize("roles", [{"features": 1}, {"features": [1]}, {"exclude": [1.5]}])
 def test_names_are_texts(roles: dict[str, Any]) -> None:
     (parameter,) = roles

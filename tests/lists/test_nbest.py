@@ -134,7 +134,7 @@ def test_features_are_matched_by_name_and_repeated_sentences_kept(toy: NBest) ->
 
 
 def test_missing_columns_are_filled_and_reported() -> None:
-    one = lists_with_all_columns([2, 1])
+    one = lists_with_all_columns([2, 1]).with_extras(odd=(1.5, [], "x"))
     other = replace(lists_with_all_columns([1]), sentence_ids=[9])
     bare = other.without("totals", "references", "sources", "gain", "title")
     with pytest.warns(BpaWarning) as caught:
@@ -147,6 +147,7 @@ def test_missing_columns_are_filled_and_reported() -> None:
     assert both.sentence_extras["source"] == (*(one.sources or ()), None)
     assert both.sentence_extras["title"][-1] is None
     assert np.array_equal(both.extras["total"][:3], one.totals)
+    assert both.extras["odd"] == (1.5, [], "x", None)
     assert np.isnan([both.extras["total"][3], both.extras["gain"][3]]).all()
 
 
