@@ -1372,12 +1372,7 @@ USERS: dict[str, tuple[str, dict[str, Any], list[str], dict[str, Any]] | str] = 
         ["6*7 = 42, so the answer is 42", "It is 41"],
         {"logprob": -1.5, "correct": 1},
     ),
-    "13/batch.jsonl": (
-        "or leave out such answers (--bad drop; in Python bad='drop')",
-        {"bad": "drop"},
-        ["a cat", "the cat"],
-        {"count": 1},
-    ),
+    "13/batch.jsonl": ("Python bad='drop')", {"bad": "drop"}, ["a cat", "the cat"], {"count": 1}),
     "15/reasoning.jsonl": (f"exclude={TOKENS})", {"exclude": TOKENS}, ["42", "41"], {"count": 1}),
     "10/annotations.json": f"{ARRAY}|`bpa convert ",
     "32/run.txt": "is of no known format|`bpa convert ",

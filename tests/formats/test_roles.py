@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -239,11 +240,17 @@ def test_adapt_without_features_shows_what_to_name(tmp_path: Path, ending: str) 
     path = write_table(TABLE, tmp_path / f"lists.{ending}")
     with raises(DataError, "missing-feature", parameter="features", match=SHOWN[:60]) as caught:
         bpa.log_density(read_nbest(path), gain="human", prior=PRIOR)
-    named = caught.value.message.rpartition("features=")[2].partition(" in Python")[0]
+    typed, _, named = caught.value.message.partition("as in ")[2].partition(", or features=")
+    named = named.partition(" in Python")[0]
+    assert shlex.split(typed) == ["--features", *eval(named)]
     options: dict[str, Any] = {"gain": "human", "prior": PRIOR}
     assert "judge_a" in bpa.log_density(read_nbest(path), features=eval(named), **options).features
     again = bpa.log_density(read_nbest(path, features=["judge_a", "tm"]), **options)
     assert again.features == ("judge_a", "tm[0]", "tm[1]")
+    # If the gain is the only column of numbers, features can only be those of the texts.
+    alone = from_records({name: TABLE[name] for name in ("id", "text", "human")})
+    with pytest.raises(DataError, match=r"\(add: consensus, length\)"):
+        bpa.log_density(alone, **options)
 
 
 # --- strict values -------------------------------------------------------------------------------

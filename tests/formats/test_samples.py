@@ -19,6 +19,7 @@ from bpa_ppl.errors import DataError, UsageError
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "llm-samples.md"
 EOS, PAD = 1, 2
+TWO = [["a", "b"]]
 #: Tokens of four texts, and their log-probabilities.
 TOKENS = [[5, 6, EOS], [7, EOS], [5, 5, 6, 7], [EOS]]
 LOGPROBS = [[-1.0, -2.0, -0.5], [-0.25, -0.5], [-1.0, -1.0, -1.0, -3.0], [-4.0]]
@@ -45,23 +46,12 @@ def test_statistics_of_tokens_and_merged_texts() -> None:
 @pytest.mark.parametrize(
     ("texts", "logprobs", "code"),
     [
-        *(([texts], None, "wrong-type") for texts in (["a", 1], "ab")),
+        *((texts, None, "wrong-type") for texts in ([["a"], [1]], ["ab"])),
         *((empty, None, "no-data") for empty in ([], [[]])),
         ([["a", "b"]], [[[-1.0]]], "wrong-length"),
-        *(
-            ([["a"]], [[odd]], code)
-            for odd, code in (("b", "wrong-type"), ([np.nan], "bad-number"))
-        ),
-        *(
-            ([["a", "b"]], odd, "wrong-type")
-            for odd in (
-                [-1, -2],
-                [[-1, -2]],
-                [np.array([-1, -2])],
-                [["-1", "-2"]],
-                [[[[-1]], [-2]]],
-            )
-        ),
+        ([["a"]], [[[np.nan]]], "bad-number"),
+        *((TWO, odd, "wrong-type") for odd in ([-1, -2], [[-1, -2]], [np.array([-1, -2])])),
+        *((TWO, odd, "wrong-type") for odd in ([["-1", "-2"]], [[[[-1]], [-2]]])),
     ],
 )
 def test_arguments_that_do_not_fit(texts: Any, logprobs: Any, code: str) -> None:
@@ -69,7 +59,7 @@ def test_arguments_that_do_not_fit(texts: Any, logprobs: Any, code: str) -> None
     with raises(error, code, parameter="logprobs" if logprobs else "texts"):
         from_samples(texts, logprobs)
     with raises(DataError, "missing-feature", parameter="missing", line=1, match="logprob.sum is"):
-        from_samples([["a", "b"]], [[None, [-2.0]]])
+        from_samples(TWO, [[None, [-2.0]]])
 
 
 def padded(rows: list[list[Any]], value: float) -> np.ndarray:
