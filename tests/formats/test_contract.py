@@ -1,7 +1,9 @@
-"""What holds in every reader, whatever holds the lists: see `READERS`, which all write the same.
+"""What holds in every reader and writer of lists: tables of readers, of files and of lists.
 
-`LACKS` says which property a reader does not have, and why. ESPnet's folders are in
-`test_speech.py`. Then follows what holds for records, which may have any fields.
+`READERS` all write the same rows; `LACKS` says which property a reader does not have, and why.
+`DETECTED`, `BAD`, `REFUSED` and `USERS` are files: how they are read, or the sentence of the error.
+`NOT_WRITTEN` are lists that a format does not store. What is special to one format is in a file of
+its own; ESPnet's folders are in `test_speech.py`.
 """
 
 from __future__ import annotations
@@ -746,21 +748,17 @@ def test_sentences_without_candidates(write: Write, tmp_path: Path, nothing: Row
 # --- JSON lines -----------------------------------------------------------------------------------
 
 
-def json_rows(*records: Any) -> list[str]:
-    return json_lines(records)
-
-
 @pytest.mark.usefixtures("blocks")
 def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
-    path = write(*json_rows({**GOOD, "id": "doc:7"}, {**GOOD, "id": "doc:3"}))
+    path = write(*json_lines([{**GOOD, "id": "doc:7"}, {**GOOD, "id": "doc:3"}]))
     nbest = read_nbest(path, format="jsonl:first_id=1")
     assert nbest.sentence_ids.tolist() == [1, 2]
     assert nbest.sentence_extras["id"] == ("doc:7", "doc:3")
-    again = write(*json_rows(*({**GOOD, "id": name} for name in "aba")))
+    again = write(*json_lines({**GOOD, "id": name} for name in "aba"))
     with raises(DataError, "duplicate", match="sentence a;", line=3):
         read_nbest(again)
     infinite = [{"text": "a", "scores": {"lm": 1, "tm": {"in": 1}}, "total": "inf"}]
-    bad = json_rows({**GOOD, "id": "a"}, {**GOOD, "id": "b", "candidates": infinite})
+    bad = json_lines([{**GOOD, "id": "a"}, {**GOOD, "id": "b", "candidates": infinite}])
     with raises(DataError, "bad-number", match="every candidate of sentence b has"):
         read_nbest(write(*bad), bad="drop")
     for odd, shown in (
@@ -768,13 +766,13 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
         ({**GOOD, "references": [], "id": "b"}, "no reference for 1 sentence, the first of id b"),
     ):
         with pytest.warns(BpaWarning, match=shown):
-            read_nbest(write(*json_rows({**GOOD, "id": "a"}, {"id": "b", **odd})))
+            read_nbest(write(*json_lines([{**GOOD, "id": "a"}, {"id": "b", **odd}])))
 
 
 def test_candidates_may_be_texts(write: Write) -> None:
     """Other lists of the record belong to the sentence, whatever their length."""
     more = {"source": "q", "lm": [1, 2], "tags": ["x"], "scores": {"rm": [0.5, 3]}}
-    lists = read_nbest(write(*json_rows({"id": 7, "candidates": ["a", "b"], **more})))
+    lists = read_nbest(write(*json_lines([{"id": 7, "candidates": ["a", "b"], **more}])))
     assert (lists.ids, lists.texts(0), lists.sources) == ((7,), ["a", "b"], ("q",))
     assert (lists.feature_names, lists.extras) == ((), {})
     del more["source"]
@@ -786,7 +784,7 @@ def test_lists_of_numbers_beside_the_candidates_are_columns_if_they_are_named(wr
         {"id": "u1", "text": ["a cat sat", "a cat sad"], "lm": [-1.5, -2], "judge": [5, 3]},
         {"id": "u2", "text": ["the dog"], "lm": [-0.5], "judge": None},
     ]
-    path = write(*json_rows(*rows))
+    path = write(*json_lines(rows))
     options: dict[str, Any] = {"format": "jsonl:candidates=text"}
     assert set(read_nbest(path, **options).sentence_extras) == {"id", "lm", "judge"}
     assert describe(read_nbest(path, **options)).choices == ("lm", "judge")
@@ -797,7 +795,7 @@ def test_lists_of_numbers_beside_the_candidates_are_columns_if_they_are_named(wr
     assert stream.features.tolist() == lists.features.tolist()
     rows[1]["lm"] = [1, 2]
     with raises(DataError, "bad-data", line=2, match="lm has 2 values, but there are 1 candidates"):
-        read_nbest(write(*json_rows(*rows)), features="lm", **options)
+        read_nbest(write(*json_lines(rows)), features="lm", **options)
 
 
 @pytest.mark.parametrize(
@@ -811,7 +809,7 @@ def test_lists_of_numbers_beside_the_candidates_are_columns_if_they_are_named(wr
     ],
 )
 def test_the_text_may_be_the_source(write: Write, row: dict[str, Any], names: str) -> None:
-    path = write(*json_rows({"id": 0, "text": "Q", **row}))
+    path = write(*json_lines([{"id": 0, "text": "Q", **row}]))
     lists = read_nbest(path, format=f"jsonl:{names}source=text", features="*")
     assert (lists.texts(0), lists.sources) == (["a", "b"], ("Q",))
     assert lists.features.tolist() in ([[1], [2]], [[], []])
@@ -822,12 +820,12 @@ def test_the_text_may_be_the_source(write: Write, row: dict[str, Any], names: st
 
 def test_a_source_of_candidates_beside_that_of_sentences(write: Write) -> None:
     both = {**GOOD, "candidates": [{"text": "a", "lm": 1, "source": "gpt"}]}
-    nbest = read_nbest(write(*json_rows(both)))
+    nbest = read_nbest(write(*json_lines([both])))
     assert (nbest.sources, nbest.extras["source"]) == (("un chat",), ("gpt",))
     without = {**both, "id": 7, "source": None}
     message = r":2: no source of sentence 7, .*: give each sentence its source, or rename"
     with pytest.raises(DataError, match=message):
-        read_nbest(write(*json_rows(both, without)))
+        read_nbest(write(*json_lines([both, without])))
 
 
 # --- whole files: what they are, and what is refused ----------------------------------------------

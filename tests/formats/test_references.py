@@ -35,8 +35,8 @@ def test_files_that_are_no_references(write: Write, tmp_path: Path) -> None:
         assert caught.value.code == code
     with raises(DataError, "mismatch", match="two: lines without ids, but .*x.tsv has ids"):
         read_nbest(OF_NUMBERS[:1], references=[table, two])
-    given: list[tuple[Any, str]] = [(1.5, "wrong-type"), (["the cat", "a dog"], "missing-file")]
-    for value, code in given:  # a list has names of files
+    others: list[tuple[Any, str]] = [(1.5, "wrong-type"), (["the cat", "a dog"], "missing-file")]
+    for value, code in others:  # a list has names of files
         with raises(UsageError, code, parameter="references"):
             read_nbest(OF_NUMBERS, references=value)
 
@@ -44,8 +44,8 @@ def test_files_that_are_no_references(write: Write, tmp_path: Path) -> None:
 def test_files_compressed_or_not(write: Write) -> None:
     path = write("a cat ", "", name="ref")
     packed = write(gzip.compress("A\r\nun café\r\n".encode()), name="1")
-    for given in (path, str(path), [path]):
-        assert read_nbest(OF_NUMBERS[:2], references=given).references == (("a cat",), ("",))
+    for paths in (path, str(path), [path]):
+        assert read_nbest(OF_NUMBERS[:2], references=paths).references == (("a cat",), ("",))
     both = read_nbest(OF_NUMBERS[:2], references=[path, packed]).references
     assert both == tuple(read_references([path, packed])) == (("a cat", "A"), ("", "un café"))
     with raises(DataError, "mismatch"):
