@@ -214,15 +214,10 @@ def sums(lists: NBest) -> list[float]:
 
 def completion(*answers: tuple[str, list[float | None]], **more: Any) -> str:
     """Return a response of completions: texts and the log-probabilities of their tokens."""
-    choices = [
-        {
-            "index": k,
-            "text": text,
-            "logprobs": {"tokens": ["x"] * len(values), "token_logprobs": values},
-            "finish_reason": "stop",
-        }
-        for k, (text, values) in enumerate(answers)
-    ]
+    choices: list[Any] = []
+    for k, (text, values) in enumerate(answers):
+        logged = {"tokens": ["x"] * len(values), "token_logprobs": values}
+        choices.append({"index": k, "text": text, "logprobs": logged, "finish_reason": "stop"})
     return json.dumps({"object": "text_completion", "model": "m", "choices": choices, **more})
 
 

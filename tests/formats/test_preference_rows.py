@@ -84,24 +84,13 @@ def test_answers_are_texts_turns_or_candidates(names: tuple[str, str]) -> None:
         assert read(row | dict.fromkeys(names, value)).texts(0) == [value, value]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "source"),
-    [
-        ({}, "so?"),
-        ({"prompt": None}, "so?"),
-        ({"prompt": "q"}, "q"),
-        ({"prompt": talk("1?", "2", "r")}, "r"),
-        ({"source": "s"}, "so?"),
-    ],
-)
-def test_the_source_is_the_prompt_or_the_turn_before(prompt: Row, source: str) -> None:
-    system = {"role": "system", "content": "s"}
-    row = {name: [system, *talk("1?", "2", "so?", name)] for name in ("chosen", "rejected")}
-    if "source" in prompt:
-        row = {"chosen": "a", "rejected": "b"}
-        source = "s"
-    lists = read(row | prompt)
-    assert lists.sources == (source,)
+def test_the_source_is_the_prompt_or_the_turn_before() -> None:
+    turns = [{"role": "system", "content": "s"}, *talk("1?", "2", "so?", "a")]
+    row = {"chosen": turns, "rejected": [*turns[:-1], {**turns[-1], "content": "b"}]}
+    prompts: tuple[Any, ...] = ("q", None, talk("1?", "2", "r"))
+    lists = [read(row), *(read(row | {"prompt": prompt}) for prompt in prompts)]
+    lists.append(read({"chosen": "a", "rejected": "b", "source": "s"}))
+    assert [of.sources for of in lists] == [("so?",), ("q",), ("so?",), ("r",), ("s",)]
     alone = [{"role": "assistant", "content": "a"}]
     assert read({"chosen": alone, "rejected": "b"}).sources is None
 
@@ -192,10 +181,10 @@ def test_names_of_models_are_optional(winner: str, expected: list[list[int]]) ->
 
 def test_lists_of_texts_are_to_be_converted() -> None:
     row = {"query": "q", "pos": ["a"], "neg": ["b", "c"]}
-    command = "`bpa convert ranked --question query --first pos --second neg`"
-    with raises(
-        DataError, "bad-line", line=1, match=f"pos is a list of texts: convert .* with {command}"
-    ):
+    shown = (
+        "pos is a list of texts: convert .* with `bpa convert ranked --question query --first pos"
+    )
+    with raises(DataError, "bad-line", line=1, match=f"{shown} --second neg`"):
         read(row, format="jsonl:prompt=query,chosen=pos,rejected=neg")
 
 
@@ -263,9 +252,7 @@ def test_what_adapt_refuses_is_described(odd: Row) -> None:
     candidates = [{"text": "a", "lm": 1.5}, {"text": "b", "lm": 0.25}]
     rows = [{"preferences": [[0, 1]], "candidates": candidates} for _ in range(3)]
     lists = read(*rows, {**odd, "candidates": candidates}, features="lm")
-    assert any(str(next(iter(odd))) in warning for warning in describe(lists).warnings)
-    assert not any(
-        "preferences" in warning for warning in describe(read(*rows, features="lm")).warnings
-    )
+    assert next(iter(odd)) in str(describe(lists).warnings)
+    assert "preferences" not in str(describe(read(*rows, features="lm")).warnings)
     with pytest.raises(DataError, match=next(iter(odd))):
         adapt(lists, None, sampler="map")
