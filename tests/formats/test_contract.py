@@ -866,6 +866,10 @@ def test_the_first_line_shows_the_format(line: str, name: str | None) -> None:
 #: By format: files that are refused, with the line if any, the code and a part of the sentence.
 TWICE, TWO = "0 ||| a ||| {}\n0 ||| b ||| {}", "LM0= -1 TM0= -1 -2"
 SOUND = "S-0\ts\nT-0\tr\nH-0\t-0.5\ta\nD-0\t-0.5\ta\nP-0\t-1\n"
+QUOTES = [
+    f'"id",text,lm\n0,a,1\n1,{one},2\n2,{two},3\n' + "3,x,4\n" * 70
+    for one, two in (('"Yes', '"a b"'), ('"Yes', '5" disk'), ('"Yes" he', "b"))
+]
 REFUSED: dict[str, list[tuple[str | bytes, int, str, str]]] = {
     "auto": [
         ("a cat sat, at last.", 1, "unknown-format", "'a cat sat, at last.', is of no known"),
@@ -929,14 +933,8 @@ REFUSED: dict[str, list[tuple[str | bytes, int, str, str]]] = {
     "csv": [
         ("id,text,lm\n0,a,1\nid,text,lm\n1,b,2", 3, "bad-line", "the header is repeated: remove"),
         ("prompt,chosen,rejected\nq,a,b\nprompt,chosen,rejected", 3, "bad-line", "header is rep"),
-        *(
-            ('"id",text,lm\n0,a,1\n' + pair + "3,x,4\n" * 70, 3, "bad-line", "not a row of cells")
-            for pair in (
-                '1,"Yes,2\n2,"a b",3\n',
-                '1,"Yes,2\n2,5" disk,3\n',
-                '1,"Yes" he,2\n2,b,3\n',
-            )
-        ),
+        *((of.replace(",", ";"), 3, "bad-line", "not a row of cells") for of in QUOTES),
+        *((of, 3, "bad-line", "not a row of cells") for of in QUOTES),
         ("segment,output\n7,a", 1, "missing-column", "segment"),
         ("seg.id,text\n7,a", 1, "missing-column", "no column id .*seg.id.*id=NAME"),
         ("0,a cat\n0,cat", 1, "missing-column", "columns id and text .*'0, a cat'.*csv:id=NAME,t"),
@@ -946,6 +944,9 @@ REFUSED: dict[str, list[tuple[str | bytes, int, str, str]]] = {
         ("id,text,lm,lm\n0,a,1,2", 1, "bad-name", "two columns lm"),
         ("id,,text,lm\n0,0,a,1", 1, "bad-name", "a column without a name .* index=False"),
         (",id,text,lm\n0,0,a,1", 1, "bad-name", "a column without a name .* index=False"),
+    ],
+    "tsv:quoted=true": [
+        (of.replace(",", "\t"), 3, "bad-line", "not a row of cells") for of in QUOTES
     ],
     "csv:id=segment,text=out": [
         ("segment,output\n7,a", 1, "missing-column", "no column out .*segment,text=NAME")
@@ -1069,7 +1070,6 @@ def test_detection_takes_linear_time(line: str) -> None:
         "0 ||| a ||| LM0= 1 {}= 1 ||| -1",
         "0 ||| a ||| LM0= 1 ||| {}",
     ],
-    ids=["value", "id", "label", "total"],
 )
 def test_a_message_repeats_little_of_a_huge_token(line: str, tmp_path: Path) -> None:
     path = tmp_path / "nbest"
