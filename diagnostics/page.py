@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
@@ -117,6 +117,17 @@ class Table:
 
     #: By this name, templates recognise that a block is HTML, and do not escape it.
     __html__ = html
+
+    def without_empty(self) -> Table:
+        """Return the table without columns of dashes only.
+
+        >>> Table(("way", "gain", "log loss"), [("first", "0.5", "–")]).without_empty().header
+        ['way', 'gain']
+        """
+        columns = zip(self.header, *self.rows, strict=True)
+        kept = (column for column in columns if {*column[1:]} != {"–"})
+        header, *rows = map(list, zip(*kept, strict=True))
+        return replace(self, header=header, rows=rows)
 
 
 def _find_kind(column: Sequence[str | float]) -> str:

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl._runtime.messages import log_info, warn_user
+from bpa_ppl._runtime.messages import replay, warn_user
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.adapting.observe import Observed
@@ -123,8 +123,7 @@ def finish(
         comparison = compare_adapted(weights, adaptation.judged, adaptation.observed.gain)
         # Draws that fail their check may have other weights.
         if comparison is not None and report:
-            for sentence in comparison.sentences:
-                (warn_user if sentence == comparison.warning else log_info)(sentence)
+            replay(comparison.messages)
         recorded["comparison"] = None if comparison is None else to_record(comparison)
     recorded["verdict"] = make_verdict(draws, report)
     return Finished(

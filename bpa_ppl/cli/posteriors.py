@@ -214,7 +214,7 @@ def rerank(
         changed = f"{summary.changed} of {summary.sentences} choices differ from the"
         shared.echo_status(f"{changed} {summary.before} choices", quiet)
     if summary.baselines is not None:
-        sentences = "\n".join(summary.baselines.sentences)
+        sentences = "\n".join(note.message for note in summary.baselines.messages)
         shared.print_result(f"\n{summary.baselines}\n{sentences}", output)
     elif (recorded := read_comparison(reranker.draws.record)) is not None and recorded.best:
         shared.echo_status(recorded.share_of_best, quiet)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,13 +26,13 @@ from bpa_ppl.diagnostics.ways.explanations import (
 from bpa_ppl.diagnostics.ways.gain import ACCURACY, choose_compared_gain, explain_missing_gains
 from bpa_ppl.diagnostics.ways.paired import (
     BETTER,
-    INTERVAL,
-    VERDICTS,
     WORSE,
     ScoreChange,
-    bootstrap_changes,
     choose_metrics,
+    compare_scores,
     find_changed,
+    metric_title,
+    tabulate_changes,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import (
     BaselineRow,
@@ -41,7 +41,6 @@ from bpa_ppl.diagnostics.ways.simple_ways import (
     find_system_column,
 )
 from bpa_ppl.errors import DataError, UsageError, locate
-from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.gains import gains as gains_in
@@ -148,7 +147,7 @@ class Improvement:
         against, verdict = f"compared with the {self.baseline}", self.verdict
         sentences = [f"No: none of {self.sentences} choices changed {against}."]
         if self.changed:
-            scores = "; ".join(str(change) for change in self.changes if change.verdict)
+            scores = "; ".join(f"{one}, {one.verdict}" for one in self.changes if one.verdict)
             sentences = [f"{_ANSWERS[verdict]} {against}: {scores}."]
             sentences.append(f"{self.changed} of {self.sentences} choices changed.")
             if left_out := len(self.lists) - self.sentences:
@@ -211,7 +210,7 @@ def evaluate_improvement(
     >>> from bpa_ppl.posterior.weight_draws import name_weights
     >>> after = name_weights(np.ones((2, 9, 2)), ("LM0", "qe"), constants={"canonical": [1.0, 0.0]})
     >>> print(evaluate_improvement(lists, after).changes[0])
-    TER 33.33 → 0.00 (−33.33), better
+    TER 33.33 → 0.00 (−33.33)
     >>> result = evaluate_improvement(lists.without("references"), after)
     >>> result.explanations[0].deciding, result.verdict
     (('qe',), 'unknown')
@@ -243,9 +242,8 @@ def evaluate_improvement(
             if not scored.size:
                 message = f"no {gain.column} of a chosen candidate: judge them"
                 raise DataError(message, lists.origin, code="no-data")
-        metrics = [*choose_metrics(gain), *([LengthRatio()] if "references" in gain.needs else [])]
-        both = before[scored], after[scored]
-        changes = [*bootstrap_changes(lists[scored], *both, metrics, seed=seed)]
+        both, metrics = (before[scored], after[scored]), choose_metrics(gain)
+        changes = [*compare_scores(lists[scored], *both, metrics, seed=seed)]
     elif comparison is not None:
         scored = Judged.by_preferences(lists).sentences
         row, adapted = comparison.baseline, comparison.row(Way.ADAPTED)
@@ -254,8 +252,8 @@ def evaluate_improvement(
         if row is None or adapted is None:
             reason = "the preferred candidate is the first of each list"
         else:
-            numbers = adapted.gain, row.difference, row.low, row.high
-            changes = [ScoreChange(ACCURACY, *numbers, ACCURACY, VERDICTS[row.verdict], 3)]
+            change = row.change(ACCURACY)
+            changes = [replace(change, after=replace(change.after, value=adapted.gain))]
     else:
         reason = explain_missing_gains(lists, draws).message.removeprefix(locate(lists.origin))
     if reason:
@@ -282,8 +280,6 @@ def describe_improvement(
     verdict = Headline(str(result), passed, [*caveats, *drift])
     if result.unknown:
         return verdict, []
-    rows = [[change.title, *change.cells[:-1], change.verdict or "–"] for change in result.changes]
-    header = ("metric", "before", "after", "difference", INTERVAL, "verdict")
     caption = (
         f"{result.sentences} sentences. Before: {result.baseline}; after: the predictive decision. "
     )
@@ -293,9 +289,9 @@ def describe_improvement(
         else "Intervals by paired bootstrap over sentences. Length: words over those of the "
         "references."
     )
-    scored = [change for change in result.changes if change.signature]
-    signatures = ", ".join(f"{change.title} {change.signature}" for change in scored)
-    blocks: list[Block] = [Table(header, rows, caption)]
+    scores = [change.after for change in result.changes if change.after.signature]
+    signatures = ", ".join(f"{metric_title(one)} {one.signature}" for one in scores)
+    blocks: list[Block] = [tabulate_changes(result.changes, caption=caption)]
     if result.comparison is not None:
         blocks = [*picture_ways(result.comparison), *blocks, result.comparison.block()]
     if result.comparison is not None and (share := result.comparison.share_of_best):

@@ -16,7 +16,7 @@ from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices
 from bpa_ppl.diagnostics.ways.gain import choose_recorded_gain, has_inputs, uses_preferences
-from bpa_ppl.diagnostics.ways.paired import Scoreboard, choose_metrics
+from bpa_ppl.diagnostics.ways.paired import Scoreboard, ScoreChange, choose_metrics
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl
@@ -397,12 +397,12 @@ class Summary:
             return None
         # A signature contains only the number of references.
         references = [("",) * number for number in sorted(self._numbers)]
-        before, after = (
-            tuple(metric.score(sums[k], references) for metric, sums in self._sums.items())
-            for k in (0, 1)
-        )
+        changes = list[ScoreChange]()
+        for metric, sums in self._sums.items():
+            before, after = (metric.score(of, references) for of in sums)
+            changes.append(ScoreChange(before, after, after.value - before.value))
         titles = self.before, "adapted"
-        return Scoreboard(before, after, self.changed, self.sentences, titles)
+        return Scoreboard(tuple(changes), self.changed, self.sentences, titles)
 
     @property
     def baselines(self) -> BaselineComparison | None:

@@ -159,6 +159,9 @@ class LengthRatio(BLEU, frozen=True):
     def value(self, sums: Float64) -> Float64:
         return _length_ratio(sums)
 
+    def score(self, sums: Float64, references: References) -> Score:
+        return Score(float(self.value(sums)), self.key, self.title, "", decimals=self.decimals)
+
 
 def _length_ratio(sums: Float64) -> Float64:
     return np.asarray(sums[..., ORDER] / np.maximum(sums[..., 2 * ORDER], 1))

@@ -163,8 +163,8 @@ def _describe_comparison(draws: Draws, report: Report) -> list[Section]:
         return []
     if not report:
         return [Section(_COMPARED, [*picture_ways(comparison), _DOUBT, comparison.block()])]
-    notes = [note for note in (*comparison.sentences, str(draws.record.indicators or "")) if note]
-    sentences = [f"{note[:1].upper()}{note[1:]}." for note in notes]
+    notes = *(note.message for note in comparison.messages), str(draws.record.indicators or "")
+    sentences = [f"{note[:1].upper()}{note[1:]}." for note in notes if note]
     return [Section(_COMPARED, [*picture_ways(comparison), *sentences, comparison.block()])]
 
 

@@ -30,7 +30,7 @@ from bpa_ppl.diagnostics.samplers.moments import PROBABILITY, bound_bias, compar
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import select_comparable
-from bpa_ppl.diagnostics.ways.paired import bootstrap_changes, find_changed
+from bpa_ppl.diagnostics.ways.paired import compare_scores, find_changed
 from bpa_ppl.errors import DataError, UsageError, list_names, wrong_type, wrong_value
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import list_reported_metrics, resolve
@@ -49,8 +49,6 @@ MAX_BIAS = 0.1
 AGREES, DIFFERS = "agrees", "DIFFERS"
 INCONCLUSIVE, NOT_CONVERGED = "inconclusive", "not converged"
 FAILED, NOT_RUN = "failed", "not run"  # it raised an error; the runs ended before
-#: What a comparison keeps of the difference of two scores.
-_SCORE = ("metric", "score", "difference", "low", "high")
 _REFERENCE = "the reference"
 #: What to do if draws that are not a reference disagree.
 _FIND_WRONG = "draw more, or give a reference if these disagree among themselves"
@@ -546,7 +544,10 @@ def compare_downstream(
     """
     metrics = (*map(resolve, list_reported_metrics()), LengthRatio())
     metrics = () if lists.references is None else metrics
-    changes = bootstrap_changes(lists, theirs, ours, metrics, seed=seed)
-    scores = [{name: getattr(one, name) for name in _SCORE} for one in changes]
+    scores = [
+        {"metric": one.after.metric, "score": one.after.value}
+        | {name: getattr(one, name) for name in ("difference", "low", "high")}
+        for one in compare_scores(lists, theirs, ours, metrics, seed=seed)
+    ]
     changed = int(find_changed(lists, ours, theirs).sum())
     return {"changed": changed, "sentences": len(lists), "scores": scores}

@@ -5,6 +5,7 @@ The gain None stands for preferences, whose gain is the accuracy.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,13 +17,8 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import (
-    MINUS,
-    format_count,
-    format_fixed,
-    format_table,
-)
-from bpa_ppl.diagnostics.page import Table
+from bpa_ppl._runtime.messages import Note, format_count
+from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.diagnostics.ways.gain import (
     ACCURACY,
     choose_compared_gain,
@@ -36,11 +32,10 @@ from bpa_ppl.diagnostics.ways.paired import (
     ADDED_DIFFERENCES,
     BETTER,
     INTERVAL,
-    TIE,
+    UNCLEAR,
     WORSE,
     estimate_interval,
     estimate_proportion,
-    format_difference,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import (
     BaselineRow,
@@ -93,22 +88,22 @@ _CHANCE = 1.5
 _OF_GAIN = (
     "Mean {unit} of each way to choose, its share of the difference between the random and the "
     "best candidate, and the difference of the adapted weights from it, with a 95% interval "
-    "(Student's t, paired over lists), a tie if it contains 0."
+    "(Student's t, paired over lists), unclear if it contains 0."
 )
 _OF_ACCURACY = (
     "Share of the pairs of candidates that each way to choose orders as the judge did, ½ for equal "
     "scores; the mean −log p of the answers (log loss), of the mean of the features that with one "
-    "fitted slope; and the difference of the adapted weights, a tie if its interval contains 0. "
+    "fitted slope; and the difference of the adapted weights, unclear if its interval contains 0. "
     "Intervals are over lists. Equal weights choose by the mean of the standardised features."
 )
 _SELECTED = "Features, systems and regressions are those of the adaptation sentences."
 _Key = tuple[str, str]  # the kind and the name of a row
 #: How a verdict is named in a sentence.
-_COMPARED = {BETTER: BETTER, TIE: "not clearly better", WORSE: WORSE}
+_COMPARED = {BETTER: BETTER, UNCLEAR: "not clearly better", WORSE: WORSE}
 
 
 @dataclass(frozen=True)
-class BaselineComparison:
+class BaselineComparison(Outcome):
     """Adapted weights compared with baselines on lists with gains.
 
     Attributes:
@@ -137,13 +132,13 @@ class BaselineComparison:
     ... ]
     >>> result = BaselineComparison(tuple(rows), "mqm", "best single feature")
     >>> result.baseline.gain, result.baseline.verdict, result.row("adapted weights").share
-    (1.5, 'tie', 0.5)
-    >>> result.warning, result.notes
-    ('', [])
-    >>> print(result.sentence(result.baseline))
-    the adapted weights are not clearly better than the best single feature (comet) (mean mqm ...
-    >>> result.block().header
-    ['choice', 'mean mqm', 'random 0%, best 100%', 'adapted − it', '95% interval', 'adapted is']
+    (1.5, 'unclear', 0.5)
+    >>> print(result.messages[0].message)
+    the adapted weights are not clearly better than the best single feature (comet): mean mqm ...
+    >>> print(result)
+    choice                       mean mqm  random 0%, best 100%  adapted − it  95% interval  ...
+    adapted weights              1.000     50%                   –             –             ...
+    best single feature (comet)  1.500     75%                   −0.500        −1.250 to +0.250 ...
     """
 
     rows: tuple[BaselineRow, ...]
@@ -176,49 +171,40 @@ class BaselineComparison:
         if not row.verdict:
             return ""
         article = "a" if row.kind == "bound" else "the"
-        gain, other = (
-            format_fixed(x, row.decimals).translate(MINUS)
-            for x in (row.gain + row.difference, row.gain)
-        )
-        *_, difference = format_difference(row.difference, row.low, row.high, row.decimals)
-        lists = f"{format_count(row.lists, 'list')}, {self.evaluation}"
+        lists = f"on {format_count(row.lists, 'list')}, {self.evaluation}"
         if self.evaluation == NEW:
-            lists = format_count(row.lists, "new list")
+            lists = f"on {format_count(row.lists, 'new list')}"
         advice = row.advice if advise and row.difference <= 0 else ""
-        if advice and row.verdict == TIE:
+        if advice and row.verdict == UNCLEAR:
             advice += ", if more lists confirm it"
         elif advice and self.evaluation == LEFT_OUT and row.weights and row.name != Way.SYSTEM:
             advice += ", or choose by the rule best"
         return (
-            f"the adapted weights are {_COMPARED[row.verdict]} than {article} {row.label} "
-            f"({self.measure} {gain} against {other}, difference {difference}; {lists})"
-            f"{advice and f': {advice}'}"
+            f"the adapted weights are {_COMPARED[row.verdict]} than {article} {row.label}: "
+            f"{row.change(self.measure)} {lists}{advice and f'; {advice}'}"
         )
 
     @property
-    def warning(self) -> str:
-        """A warning if the best baseline is better than the adapted weights, or nothing is learned.
+    def messages(self) -> list[Note]:
+        """Messages on the best baseline, others that are not beaten, and the best candidates.
 
-        Empty otherwise.
+        The first one is a warning if the best baseline is better than the adapted weights, or the
+        scores of these do not explain the gains.
         """
-        row = self.baseline
+        row, level = self.baseline, logging.INFO
+        first = "" if row is None else self.sentence(row)
         if row is not None and row.verdict == WORSE:
-            return self.sentence(row)
-        if self.association is None or self.association >= _CHANCE:
-            return ""
-        simple = "" if row is None or row.difference > 0 else f"; {self.sentence(row)}"
-        return (
-            "the judgements do not separate the features: the adapted weights barely explain them "
-            f"({self.association:.1f} standard errors above chance, {self.evaluation}){simple}; "
-            "give more of them, or add features"
-        )
-
-    @property
-    def sentences(self) -> list[str]:
-        """Sentences on the best baseline, others that are not beaten, and the best candidates."""
-        first = self.warning or (self.sentence(self.baseline) if self.baseline else "")
-        others = (self.sentence(row) for row in self.others)
-        return [sentence for sentence in (first, *others, self.share_of_best) if sentence]
+            level = logging.WARNING
+        elif self.association is not None and self.association < _CHANCE:
+            level, simple = logging.WARNING, row is not None and row.difference <= 0
+            first = (
+                "the judgements do not separate the features: the adapted weights barely explain "
+                f"them ({self.association:.1f} standard errors above chance, {self.evaluation})"
+                f"{f'; {first}' if simple else ''}; give more of them, or add features"
+            )
+        others = (self.sentence(other) for other in self.others)
+        notes = Note(level, first), *(Note(logging.INFO, m) for m in (*others, self.share_of_best))
+        return [note for note in notes if note.message]
 
     @property
     def others(self) -> list[BaselineRow]:
@@ -228,7 +214,7 @@ class BaselineComparison:
         """
         if self.evaluation != NEW or self.baseline is None or self.baseline.verdict != BETTER:
             return []
-        return [r for r in self.rows if r.kind == "baseline" and r.verdict in (TIE, WORSE)]
+        return [r for r in self.rows if r.kind == "baseline" and r.verdict in (UNCLEAR, WORSE)]
 
     @property
     def share_of_best(self) -> str:
@@ -252,12 +238,9 @@ class BaselineComparison:
         if self.unit == ACCURACY:
             lacking = f"{format_count(self.unjudged, 'answer')} of “no difference” left out."
         doubtful = f"Unreliable for {format_count(self.doubtful, 'list')} (Pareto k̂ > 0.7)."
-        notes = (
-            _EVALUATED[self.evaluation],
-            doubtful if self.doubtful else "",
-            lacking if self.unjudged else "",
-        )
-        return [note for note in notes if note]
+        evaluated = _EVALUATED[self.evaluation]
+        notes = {evaluated: evaluated, doubtful: self.doubtful, lacking: self.unjudged}
+        return [note for note, is_said in notes.items() if is_said]
 
     def row(self, name: str) -> BaselineRow | None:
         """Return the row of one way to choose; None if there is none."""
@@ -272,18 +255,12 @@ class BaselineComparison:
             explained = _OF_ACCURACY
         header = ["choice", self.measure, INTERVAL, "log loss", "random 0%, best 100%"]
         header += ["adapted − it", INTERVAL, "adapted is"]
-        columns = zip(header, *(r.cells for r in self.rows if r not in left_out), strict=True)
-        kept = (column for column in columns if {*column[1:]} != {"–"})
-        names, *rows = map(list, zip(*kept, strict=True))
-        return Table(names, rows, " ".join([explained, _SELECTED, *self.notes]))
+        rows = [row.cells for row in self.rows if row not in left_out]
+        caption = " ".join([explained, _SELECTED, *self.notes])
+        return Table(header, rows, caption).without_empty()
 
-    def _repr_html_(self) -> str:
-        return self.block().html()
-
-    def __str__(self) -> str:
-        table = self.block()
-        rows, align = [list(map(str, row)) for row in table.rows], "r" * (len(table.header) - 1)
-        return "\n".join([format_table(rows, table.header, align=f"l{align}"), *self.notes])
+    def _summarise(self) -> tuple[str, Table, Sequence[str]]:
+        return "", self.block(), self.notes
 
 
 def compare_baselines(

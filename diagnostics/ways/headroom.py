@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,18 +11,18 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.arrays import Int64
-from bpa_ppl._runtime.messages import (
-    choose_decimals,
-    format_count,
-    format_fixed,
-    format_table,
-    has_width,
-)
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.diagnostics.ways.paired import score_choices, to_cells
+from bpa_ppl.diagnostics.page import Outcome, Table
+from bpa_ppl.diagnostics.ways.paired import (
+    format_paired,
+    list_signatures,
+    metric_title,
+    score_choices,
+)
 from bpa_ppl.errors import DataError
 from bpa_ppl.gains.gains import resolve
-from bpa_ppl.gains.metric import GAINS, Metric, Score
+from bpa_ppl.gains.metric import Metric, Score
 from bpa_ppl.gains.oracles import TIES, Oracles, find_highest, judge_candidates, rank_candidates
 from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import (
@@ -33,7 +34,7 @@ _FIRST_BEST, _ORACLE, _ANTI_ORACLE = "first-best", "oracle", "anti-oracle"
 
 
 @dataclass(frozen=True)
-class Headroom:
+class Headroom(Outcome):
     """What reranking could gain or lose: corpus scores of three choices from the same lists.
 
     Lists without an oracle (see `Oracles`) are left out, and, if the metric is a column, so are
@@ -63,19 +64,13 @@ class Headroom:
         """The score of the candidates with the worst sentence scores."""
         return self.choices[_ANTI_ORACLE][0]
 
-    def __str__(self) -> str:
-        cells = {name: to_cells(scores) for name, scores in self.choices.items()}
-        decimals = [least for *_, least in cells[_ORACLE]]
-        if self.oracle.metric not in GAINS:  # a column of any scale
-            best, worst = self.oracle.value, self.anti_oracle.value
-            if has_width(abs(best - worst), best):
-                decimals[0] = choose_decimals(abs(best - worst), decimals[0])
-        rows = [
-            [name, *(format_fixed(of[1], d) for of, d in zip(row, decimals, strict=True))]
-            for name, row in cells.items()
-        ]
-        titles = ["", *(title for title, *_ in cells[_ORACLE])]
-        table = format_table(rows, titles, align="l".ljust(len(titles), "r"))
+    def _summarise(self) -> tuple[str, Table, Sequence[str]]:
+        columns = [("choice", *self.choices)]
+        for scores in zip(*self.choices.values(), strict=True):
+            _, best, worst = values = [score.value for score in scores]
+            texts = format_paired(values, (best - worst, math.nan, math.nan), scores[0].decimals)
+            columns.append((metric_title(scores[0]), *texts[:3]))
+        header, *rows = zip(*columns, strict=True)
         skipped = self.oracles.skipped
         tied, count = int((self.oracles.tied > 1).sum()), len(self.oracles) - skipped
         policy = {"canonical": "broken by canonical scores", "shared": "shared"}
@@ -83,7 +78,7 @@ class Headroom:
         if skipped:
             reason = "fewer than two candidates are judged, or no reference"
             notes.append(f"{format_count(skipped, 'list')} left out: {reason}")
-        return "\n".join([table, *notes, *(s.signature for s in self.choices[_ORACLE])])
+        return "", Table(header, rows), [*notes, *list_signatures(self.choices[_ORACLE])]
 
 
 def headroom(

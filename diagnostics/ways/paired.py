@@ -22,9 +22,9 @@ from bpa_ppl._runtime.messages import (
     choose_decimals,
     format_fixed,
     format_signed,
-    format_table,
     has_width,
 )
+from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import count_statistics, resolve, score_choice, select_choices
 from bpa_ppl.gains.metric import GAINS, Metric, Score
@@ -33,9 +33,7 @@ from bpa_ppl.lists.nbest import NBest
 #: The probability of all intervals, and how they are named.
 PROBABILITY = 0.95
 INTERVAL = f"{100 * PROBABILITY:g}% interval"
-BETTER, WORSE, TIE, UNCLEAR = "better", "worse", "tie", "unclear"
-#: How the verdicts of changes of scores are named.
-VERDICTS = {BETTER: BETTER, WORSE: WORSE, TIE: UNCLEAR}
+BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
 #: So many equal signs are significant at 5%: 2 / 2⁶ = 0.03.
 SAME_SIGNS = 6
 #: Lists that are added for the interval of an accuracy and of a difference of two (Agresti & Coull
@@ -106,33 +104,43 @@ def estimate_proportion(count: float, total: float) -> tuple[float, float]:
 
 
 def decide(difference: float, low: float, high: float, lists: int) -> str:
-    """Return whether a difference is `better` or `worse` than 0, or `tie` if its interval has 0.
+    """Return whether a difference is `better` or `worse` than 0, `unclear` if its interval has 0.
 
     Where it is the same on all lists, there is no interval (NaN), and a sign test decides.
 
     >>> decide(0.5, 0.1, 0.9, 40), decide(0.5, -0.1, 1.1, 40), decide(-0.5, -0.5, -0.5, 5)
-    ('better', 'tie', 'tie')
+    ('better', 'unclear', 'unclear')
     """
     if not has_width(high - low, difference):
         low = high = difference if lists >= SAME_SIGNS else math.nan
-    return BETTER if low > 0 else WORSE if high < 0 else TIE
+    return BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
 
 
-def format_difference(
-    difference: float, low: float, high: float, decimals: int
-) -> tuple[str, str, str]:
-    """Return the texts of a difference, of its interval, and of both; `–` if there is no interval.
+def format_paired(
+    values: Sequence[float], paired: tuple[float, float, float], least: int
+) -> list[str]:
+    """Return the texts of values, of a difference, and of its interval; `–` for NaN.
 
-    >>> format_difference(0.5, 0.25, 0.75, 2)
-    ('+0.50', '+0.25 to +0.75', '+0.50, 95% interval +0.25 to +0.75')
-    >>> format_difference(-2.0, -2.0, -2.0, 1)
-    ('−2.0', '–', '−2.0')
+    They have two significant digits of half the interval or, without one, of the difference.
+
+    Args:
+        values: one or more.
+        paired: the difference, and the ends of its interval.
+        least: the least number of decimals.
+
+    >>> format_paired([1.0, 1.5], (0.5, 0.25, 0.75), 2)
+    ['1.00', '1.50', '+0.50', '+0.25 to +0.75']
+    >>> format_paired([50.0], (-2.0, -2.0, -2.0), 1)
+    ['50.0', '−2.0', '–']
     """
-    words, *ends = (format_signed(x, decimals) for x in (difference, low, high))
-    if not has_width(high - low, difference):
-        return words, "–", words
-    interval = " to ".join(ends)
-    return words, interval, f"{words}, {INTERVAL} {interval}"
+    difference, low, high = paired
+    spread = (high - low) / 2 if has_width(high - low, difference) else abs(difference)
+    spread = spread if has_width(spread, values[0]) else abs(values[0])
+    decimals = choose_decimals(spread, least)
+    texts = [format_fixed(value, decimals).translate(MINUS) for value in values]
+    words, *ends = (format_signed(x, decimals) for x in paired)
+    interval = " to ".join(ends) if has_width(high - low, difference) else "–"
+    return ["–" if "nan" in text else text for text in (*texts, words, interval)]
 
 
 def estimate_error(
@@ -158,63 +166,83 @@ def estimate_error(
 
 
 @dataclass(frozen=True)
-class Scoreboard:
-    """Corpus scores of the canonical first-best and of the chosen translations.
-
-    With BLEU comes the length ratio of translations to references: a choice by TER may shorten
-    translations, which lowers BLEU.
+class ScoreChange:
+    """The scores of two choices by one metric, and their difference.
 
     Attributes:
-        before: one score per metric, of the first choice.
-        after: likewise, of the second choice.
+        before: the score of the first choice.
+        after: that of the second.
+        difference: the score after minus that before.
+        low: the lower end of the 95% interval of the difference; NaN without one.
+        high: the upper end.
+        verdict: of the second choice, `better` or `worse` if the interval excludes zero, else
+            `unclear`; empty for the length, and without an interval.
+
+    >>> before, after = (Score(value, "ter", "TER", "") for value in (52.0, 50.0))
+    >>> print(ScoreChange(before, after, -2.0, -3.0, -1.0, BETTER))
+    TER 52.00 → 50.00 (−2.00, 95% interval −3.00 to −1.00)
+    """
+
+    before: Score
+    after: Score
+    difference: float
+    low: float = math.nan
+    high: float = math.nan
+    verdict: str = ""
+
+    @property
+    def cells(self) -> list[str]:
+        """The metric, both scores, their difference, its interval, and the verdict."""
+        scores, numbers = (self.before, self.after), (self.difference, self.low, self.high)
+        texts = format_paired([score.value for score in scores], numbers, self.after.decimals)
+        return [metric_title(self.after), *texts, self.verdict or "–"]
+
+    def __str__(self) -> str:
+        title, before, after, change, interval, _ = self.cells
+        change += "" if interval == "–" else f", {INTERVAL} {interval}"
+        return f"{title} {before} → {after} ({change})"
+
+
+@dataclass(frozen=True)
+class Scoreboard(Outcome):
+    """Corpus scores of two choices from the same lists, such as the canonical and the adapted one.
+
+    With references comes the length ratio of translations to references: a choice by TER may
+    shorten translations, which lowers BLEU.
+
+    Attributes:
+        changes: the scores by each metric.
         changed: how many translations differ.
         sentences: how many there are.
         titles: the names of the two choices.
     """
 
-    before: tuple[Score, ...]
-    after: tuple[Score, ...]
+    changes: tuple[ScoreChange, ...]
     changed: int
     sentences: int
     titles: tuple[str, str] = ("canonical", "adapted")
 
-    def __str__(self) -> str:
-        table = format_table(self._rows(), ("", *self.titles, "change"), align="rrrr", least=9)
-        changed = f"{self.changed} of {self.sentences} choices changed"
-        lines = [table, f"{changed} from {self.titles[0]} to {self.titles[1]}"]
-        for before, after in zip(self.before, self.after, strict=True):
-            details: list[Any] = [before.details, after.details]
-            counts = [int(d.get(f"{after.name}.judged", self.sentences)) for d in details]
+    def _summarise(self) -> tuple[str, Table, Sequence[str]]:
+        before, after = self.titles
+        title = f"{self.changed} of {self.sentences} choices changed from {before} to {after}"
+        notes = list[str]()
+        for change in self.changes:
+            details: list[Any] = [change.before.details, change.after.details]
+            name = f"{change.after.name}.judged"
+            counts = [int(d.get(name, self.sentences)) for d in details]
             if min(counts) < self.sentences:
-                old, new = (f"{n} {title}" for n, title in zip(counts, self.titles, strict=True))
-                of = f"{old} and {new} of {self.sentences}"
-                lines.append(f"{metric_title(after)}: means of the choices that are judged, {of}")
-        return "\n".join([*lines, *(score.signature for score in self.after)])
-
-    @property
-    def changes(self) -> list[str]:
-        """One text per score, such as `TER 50.00 → 40.00`."""
-        return [f"{name} {old} → {new}" for name, old, new, _ in self._rows()]
-
-    def _rows(self) -> list[tuple[str, str, str, str]]:
-        """Return name, both values, and their difference, as text."""
-        rows = []
-        for (name, old, n), (_, new, _) in zip(
-            to_cells(self.before), to_cells(self.after), strict=False
-        ):
-            change = new - old
-            if name.lower() not in (*GAINS, "length") and has_width(abs(change), new):
-                n = choose_decimals(abs(change), n)  # a column of any scale
-            before, after = format_fixed(old, n), format_fixed(new, n)
-            rows.append((name, before, after, format_fixed(change, n, "+")))
-        return rows
+                of = f"{counts[0]} {before} and {counts[1]} {after} of {self.sentences}"
+                notes.append(f"{change.cells[0]}: means of the choices that are judged, {of}")
+        notes += list_signatures(change.after for change in self.changes)
+        return title, tabulate_changes(self.changes, self.titles), notes
 
 
-def to_cells(scores: tuple[Score, ...]) -> list[tuple[str, float, int]]:
-    """Return name, value and decimals of scores, the length ratio at the end."""
-    rows = [(metric_title(score), score.value, score.decimals) for score in scores]
-    ratios = (score.details.get("length_ratio") for score in scores)
-    return rows + [("length", ratio, 3) for ratio in ratios if isinstance(ratio, float)]
+def tabulate_changes(
+    changes: Iterable[ScoreChange], titles: Sequence[str] = ("before", "after"), caption: str = ""
+) -> Table:
+    """Return the table of the scores of two choices, a row for each metric."""
+    header = ("metric", *titles, "difference", INTERVAL, "verdict")
+    return Table(header, [change.cells for change in changes], caption).without_empty()
 
 
 def metric_title(score: Score) -> str:
@@ -222,28 +250,34 @@ def metric_title(score: Score) -> str:
     return score.metric.upper() if score.metric in GAINS else score.name
 
 
+def list_signatures(scores: Iterable[Score]) -> list[str]:
+    """Return the signatures of scores; the length has none."""
+    return [score.signature for score in scores if score.signature]
+
+
 def choose_metrics(gain: Metric, lists: NBest | None = None) -> tuple[Metric, ...]:
-    """Return the metrics that choices are scored with: the gain comes first.
+    """Return the metrics that choices are scored with: the gain first, and the length last.
 
     TER and BLEU come together, because a choice by one of them may lower the other, and with every
-    criterion if lists with references are given.
+    criterion if lists with references are given. The length comes with references.
 
     >>> from bpa_ppl import from_lists
     >>> chosen = (choose_metrics(resolve(name)) for name in ("chrf", "bleu", "ter+bleu"))
     >>> [[one.key for one in metrics] for metrics in chosen]
-    [['chrf'], ['bleu', 'ter'], ['ter+bleu', 'ter', 'bleu']]
+    [['chrf', 'length'], ['bleu', 'ter', 'length'], ['ter+bleu', 'ter', 'bleu', 'length']]
     >>> lists = from_lists([["a"]], [[[0.5]]], ["comet"], references=["a"])
     >>> [one.key for one in choose_metrics(resolve("comet", lists), lists)]
-    ['comet', 'ter', 'bleu']
+    ['comet', 'ter', 'bleu', 'length']
     """
-    has_references = lists is not None and lists.references and all(lists.references)
+    has_references = bool(lists is not None and lists.references and all(lists.references))
     together = has_references or gain.key in ("ter", "bleu", "ter+bleu")
-    others = ("ter", "bleu") if together else ()
-    return gain, *(resolve(name) for name in others if name != gain.key)
+    others = [resolve(name) for name in ("ter", "bleu") if together and name != gain.key]
+    length = [LengthRatio()] if has_references or "references" in gain.needs else []
+    return gain, *others, *length
 
 
 def score_choices(lists: NBest, choice: npt.ArrayLike, gain: str | Metric) -> tuple[Score, ...]:
-    """Return the corpus scores of one candidate of each list: the metric, TER and BLEU.
+    """Return the corpus scores of one candidate of each list: see `choose_metrics`.
 
     Args:
         lists: the lists, with references, sources or columns if the metric needs them.
@@ -283,12 +317,15 @@ def compare_choices(
     >>> lists = from_lists(
     ...     [["a b c d e", "a b"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b c d e"]]
     ... )
-    >>> compare_choices(lists, [1], [0]).changes
-    ['TER 60.00 → 0.00', 'BLEU 0.00 → 100.00', 'length 0.400 → 1.000']
+    >>> for change in compare_choices(lists, [1], [0]).changes:
+    ...     print(change)
+    TER 60.00 → 0.00 (−60.00)
+    BLEU 0.00 → 100.00 (+100.00)
+    length 0.400 → 1.000 (+0.600)
     """
-    first, second = (score_choices(lists, choice, gain) for choice in (before, after))
+    metrics = choose_metrics(resolve(gain, lists), lists)
     changed = int(find_changed(lists, before, after).sum())
-    return Scoreboard(first, second, changed, len(lists), titles)
+    return Scoreboard(compare_scores(lists, before, after, metrics), changed, len(lists), titles)
 
 
 def find_changed(
@@ -303,51 +340,6 @@ def find_changed(
     """
     texts = zip(lists.chosen(np.asarray(before)), lists.chosen(np.asarray(after)), strict=True)
     return np.array([one != other for one, other in texts], bool)
-
-
-@dataclass(frozen=True)
-class ScoreChange:
-    """The difference of the corpus scores of two translations.
-
-    Attributes:
-        metric: its name, such as `ter`.
-        score: of the first translation.
-        difference: the score of the first minus that of the second.
-        low: the lower end of the 95% interval of the difference.
-        high: the upper end.
-        title: the name of the metric in tables.
-        verdict: of the first translation, `better` or `worse` if the interval excludes zero, else
-            `unclear`; empty for the length.
-        decimals: the least number of decimals to print.
-        signature: of the score; empty for the length.
-
-    >>> print(ScoreChange("ter", 50.0, -2.0, -3.0, -1.0, "TER", BETTER))
-    TER 52.00 → 50.00 (−2.00, 95% interval −3.00 to −1.00), better
-    """
-
-    metric: str
-    score: float
-    difference: float
-    low: float
-    high: float
-    title: str
-    verdict: str = ""
-    decimals: int = 2
-    signature: str = ""
-
-    @property
-    def cells(self) -> list[str]:
-        """The scores of the second and of the first, the difference, its interval, and both."""
-        width = self.high - self.low
-        spread = width / 2 if has_width(width, self.difference) else 0.0
-        decimals = choose_decimals(spread, self.decimals)
-        plain = (format_fixed(x, decimals) for x in (self.score - self.difference, self.score))
-        signed = format_difference(self.difference, self.low, self.high, decimals)
-        return [*(text.translate(MINUS) for text in plain), *signed]
-
-    def __str__(self) -> str:
-        before, after, *_, change = self.cells
-        return f"{self.title} {before} → {after} ({change}){self.verdict and f', {self.verdict}'}"
 
 
 def draw_resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) -> _Resamples:
@@ -395,69 +387,68 @@ def score_resamples(
 
 
 def compare_scores(
-    first: Float64,
-    second: Float64,
-    metric: str | Metric,
-    *,
-    seed: int = 0,
-) -> ScoreChange:
-    """Compare two translations of the same sentences.
-
-    Args:
-        first: (S, K) counts of the metric, of the first translation.
-        second: likewise, of the second.
-        metric: such as "ter" or "bleu".
-        seed: of the bootstrap.
-
-    >>> better, worse = np.array([[1.0, 4.0]] * 9), np.array([[2.0, 4.0]] * 9)
-    >>> result = compare_scores(better, worse, "ter")
-    >>> result.score, result.difference, result.high
-    (25.0, -25.0, -25.0)
-    """
-    config, counts = resolve(metric), np.stack([first, second])
-    score, other = config.value(counts.sum(axis=1))
-    values = _score_resamples(counts, config, draw_resamples(_SAMPLES, len(first), seed=seed)[0])
-    tail = (1 - PROBABILITY) / 2
-    low, high = np.quantile(values[:, 0] - values[:, 1], (tail, 1 - tail)).tolist()
-    difference, title, verdict = float(score - other), config.title, ""
-    if not isinstance(config, LengthRatio):
-        title = config.key.upper() if config.key in GAINS else title
-        worst, best = sorted(config.signed(np.array([low, high])).tolist())
-        verdict = VERDICTS[decide(config.signed(difference), worst, best, len(first))]
-    numbers = float(score), difference, low, high
-    return ScoreChange(config.key, *numbers, title, verdict, config.decimals)
-
-
-def bootstrap_changes(
     lists: NBest,
     before: npt.ArrayLike,
     after: npt.ArrayLike,
     metrics: Iterable[Metric],
     *,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> tuple[ScoreChange, ...]:
-    """Compare the corpus scores of two choices from the same lists by the paired bootstrap.
+    """Compare the corpus scores of two choices from the same lists.
 
     Args:
         lists: the lists, with references, sources or columns if the metrics need them.
         before: (sentences,) the position of a candidate in each list.
         after: likewise; differences are those of its scores.
         metrics: the metrics.
-        seed: of the bootstrap over sentences (Koehn 2004).
+        seed: of the paired bootstrap over sentences (Koehn 2004); None estimates no intervals.
 
     >>> from bpa_ppl import from_lists
     >>> texts, features = [["a cat", "the cat"]], [[[1.0], [0.0]]]
     >>> lists = from_lists(texts, features, ["LM0"], references=["a cat"])
-    >>> [one.difference for one in bootstrap_changes(lists, [1], [0], [resolve("ter")])]
+    >>> [one.difference for one in compare_scores(lists, [1], [0], [resolve("ter")], seed=0)]
     [-50.0]
     """
-    first, second = (select_choices(lists, choice) for choice in (after, before))
+    choices = [select_choices(lists, choice) for choice in (before, after)]
     changes, references = list[ScoreChange](), lists.references or [()] * len(lists)
     for metric in metrics:
-        counts = count_statistics(first, metric), count_statistics(second, metric)
-        change = compare_scores(*counts, metric, seed=seed)
-        changes.append(replace(change, signature=change.verdict and metric.signature(references)))
+        counts = np.stack([count_statistics(choice, metric) for choice in choices])
+        # Added from left to right, as sacreBLEU does.
+        first, second = (metric.score(np.cumsum(of, axis=0)[-1], references) for of in counts)
+        numbers: tuple[Any, ...] = ()
+        if seed is not None:
+            low, high = bootstrap_interval(counts, metric, seed=seed)
+            # As resampled: sacreBLEU's BLEU may differ by rounding.
+            values = metric.value(counts.sum(axis=1)).tolist()
+            first, second = (
+                replace(s, value=v) for s, v in zip((first, second), values, strict=True)
+            )
+            worst, best = sorted(metric.signed(np.array([low, high])).tolist())
+            verdict = decide(metric.signed(second.value - first.value), worst, best, len(lists))
+            numbers = low, high, "" if isinstance(metric, LengthRatio) else verdict
+        changes.append(ScoreChange(first, second, second.value - first.value, *numbers))
     return tuple(changes)
+
+
+def bootstrap_interval(
+    counts: Float64, metric: str | Metric, *, seed: int = 0
+) -> tuple[float, float]:
+    """Return the 95% interval of the difference of two corpus scores, by the paired bootstrap.
+
+    Args:
+        counts: (2, S, K) of the metric, of the first and of the second translation.
+        metric: such as "ter" or "bleu".
+        seed: of the bootstrap.
+
+    >>> worse, better = np.array([[2.0, 4.0]] * 9), np.array([[1.0, 4.0]] * 9)
+    >>> bootstrap_interval(np.stack([worse, better]), "ter")
+    (-25.0, -25.0)
+    """
+    resamples = draw_resamples(_SAMPLES, counts.shape[1], seed=seed)[0]
+    values = _score_resamples(counts, resolve(metric), resamples)
+    tail = (1 - PROBABILITY) / 2
+    low, high = np.quantile(values[:, 1] - values[:, 0], (tail, 1 - tail)).tolist()
+    return low, high
 
 
 def _score_resamples(counts: Float64, metric: Metric, occurrences: Float64) -> Float64:

@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import MINUS, choose_decimals, format_fixed, has_width
-from bpa_ppl.diagnostics.ways.paired import decide, format_difference
+from bpa_ppl._runtime.messages import MINUS
+from bpa_ppl.diagnostics.ways.paired import ScoreChange, decide
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.judged import Judged, Pairs
+from bpa_ppl.gains.metric import Score
 from bpa_ppl.lists.nbest import (
     NBest,
     centre,
@@ -159,7 +160,7 @@ class BaselineRow:
 
     @property
     def verdict(self) -> str:
-        """Whether the adapted weights are `better` or `worse`, or `tie` if the interval has 0.
+        """Whether the adapted weights are `better` or `worse`, or `unclear` if the interval has 0.
 
         Empty if there is no difference, and for the best candidate, which no choice beats. Where
         the difference is the same on all lists, there is no interval, and a sign test decides.
@@ -168,25 +169,20 @@ class BaselineRow:
             return ""
         return decide(self.difference, self.low, self.high, self.lists)
 
+    def change(self, measure: str) -> ScoreChange:
+        """Return the change of the gain from this way to the adapted weights, named `measure`."""
+        gains = self.gain, self.gain + self.difference
+        before, after = (Score(x, measure, measure, "", decimals=_DECIMALS) for x in gains)
+        return ScoreChange(before, after, self.difference, self.low, self.high, self.verdict)
+
     @property
     def cells(self) -> list[str]:
         """The cells of the printed row."""
-        numbers = (
-            format_fixed(self.gain, self.decimals),
-            f"{self.gain_low:.3f} to {self.gain_high:.3f}",
-            f"{self.log_loss:.3f}",
-            f"{self.share:.0%}",
-            *format_difference(self.difference, self.low, self.high, self.decimals)[:2],
-            self.verdict or "nan",
-        )
-        return [self.label, *("–" if "nan" in n else n.translate(MINUS) for n in numbers)]
-
-    @property
-    def decimals(self) -> int:
-        """The number of decimals of gains and differences, by the width of the interval."""
-        width = self.high - self.low
-        spread = width / 2 if has_width(width, self.difference) else abs(self.gain)
-        return choose_decimals(spread, _DECIMALS)
+        _, gain, _, difference, interval, verdict = self.change("").cells
+        accuracy, log_loss = f"{self.gain_low:.3f} to {self.gain_high:.3f}", f"{self.log_loss:.3f}"
+        numbers = accuracy, log_loss, f"{self.share:.0%}".translate(MINUS)
+        texts = ("–" if "nan" in text else text for text in numbers)
+        return [self.label, gain, *texts, difference, interval, verdict]
 
 
 def values_of(lists: NBest, name: str) -> Float64:

@@ -46,8 +46,9 @@ def test_commands_compare_with_simple_baselines(folder: Path) -> None:
     done = succeed(*RERANK)
     shown = done.out
     assert "|sampler:" not in done.err  # `bpa check` prints the signature
-    assert shown.endswith("\n".join(["\n", f"{expected}", *expected.sentences, ""]))
-    name, before, after = shown.splitlines()[1].split()[:3]
+    messages = (note.message for note in expected.messages)
+    assert shown.endswith("\n".join(["\n", f"{expected}", *messages, ""]))
+    name, before, after = shown.splitlines()[2].split()[:3]
     assert (name, float(after) > float(before) + 0.3) == ("comet", True)
     assert [text.split()[1] for text in Path("out").read_text().splitlines()].count("eve") > 25
     alone = succeed("oracle", "lists.jsonl", "--gain", "comet").out
@@ -81,9 +82,9 @@ def test_the_share_of_best_choices_is_shown_for_lists_without_judgements(folder:
 
 def test_a_lower_column_is_better(folder: Path) -> None:
     shown = succeed("oracle", "lists.jsonl", "--gain", "-comet", "-w", "none").out.splitlines()
-    values = [float(row.split()[1]) for row in shown[1:4]]
+    values = [float(row.split()[1].replace("−", "-")) for row in shown[1:4]]
     assert values[1] < values[0] < values[2]
-    assert "column:comet|better:lower" in shown
+    assert "- column:comet|better:lower" in shown
 
 
 def test_variances_of_single_features(folder: Path) -> None:

@@ -24,7 +24,7 @@ TEXT = "the cat sat\na cat sat down\nthe dog sat\n"
 def test_oracle_scores_and_texts(folder: Path) -> None:
     oracle = ("oracle", "nbest", "-r", "ref", "-w", "moses.ini")
     shown, mixed = succeed(*oracle), succeed(*oracle, "-o", "-", "-q")
-    assert shown.out.split()[:3] == ["TER", "BLEU", "length"]
+    assert shown.out.split()[:4] == ["choice", "TER", "BLEU", "length"]
     values = [float(row.split()[1]) for row in shown.out.splitlines()[1:4]]
     assert values[1] < values[0] < values[2]
     assert mixed.out.count("\n") == 12

@@ -396,7 +396,7 @@ def test_best_has_probabilities_of_preferences_and_names_its_weights(
     with caplog.at_level("INFO"):
         reranker = Reranker(draws, rule="best", unchecked=True)
     assert "the weights of the logistic regression choose" in caplog.text
-    assert "(mean grade 1.000 against 2.000, difference −1.000" in caplog.text
+    assert ": mean grade 2.000 → 1.000 (−1.000, " in caplog.text
     probability = reranker(pool).probabilities[1]
     assert probability == pytest.approx(1 / (1 + np.exp(0.5 * 5)))
     with raises(UsageError, "not-supported", parameter="agree"):

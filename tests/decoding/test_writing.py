@@ -117,11 +117,9 @@ def test_files_and_scores_agree_with_rerank(
     assert scores is not None
     both = [(refs[0], refs[-1]) for refs in lists.references or ()]
     references = list(map(list, zip(*both, strict=True)))
-    for texts, ours, theirs in (
-        (reranked.canonical_texts, scores.before, board.before),
-        (reranked.texts, scores.after, board.after),
-    ):
-        assert [score.metric for score in ours] == ["ter", "bleu"]
+    for texts, name in ((reranked.canonical_texts, "before"), (reranked.texts, "after")):
+        ours, theirs = ([getattr(c, name) for c in of.changes] for of in (scores, board))
+        assert [score.metric for score in ours] == ["ter", "bleu", "length"]
         assert ours[0].value == theirs[0].value
         assert ours[0].value == TER().corpus_score(texts, references).score
         assert ours[1].value == pytest.approx(theirs[1].value, rel=1e-12)

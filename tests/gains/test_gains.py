@@ -42,8 +42,15 @@ def test_features_and_extras_have_oracles() -> None:
     assert [result.gain for result in results.values()] == [*expected]
     assert results["-comet"].score.tolist() == [1.0, 4.0]
     lines = str(headroom(LISTS, gain="mqm")).splitlines()
-    assert [line.split() for line in lines[:2]] == [["mqm"], ["first-best", "-3.0000"]]
-    assert lines[-1] == "column:mqm|better:higher"
+    assert [line.split() for line in lines[:2]] == [["choice", "mqm"], ["first-best", "−3.0000"]]
+    assert lines[-1] == "- column:mqm|better:higher"
+
+
+@pytest.mark.parametrize(("unit", "first"), [(1e-300, "−3.0e−300"), (1e-7, "−0.00000030")])
+def test_the_headroom_of_a_column_of_any_scale_has_digits(unit: float, first: str) -> None:
+    lists = LISTS.with_extras(small=[x * unit for x in (-5, 0, -1, -1, -1)])
+    lines = str(headroom(lists, gain="small")).splitlines()
+    assert lines[1].split() == ["first-best", first]
 
 
 def test_metric_names_take_precedence_over_columns() -> None:

@@ -48,13 +48,13 @@ def test_headroom_prints_scores_and_ties(metric: str) -> None:
     lists = lists_of([["a x c d", "a b c d e", "y x"]], [["a b c d e"]])
     header, *rows, ties = str(headroom(lists, gain=metric)).splitlines()[:5]
     names = dict.fromkeys([metric, "ter", "bleu"])
-    assert header.split() == [*(name.upper() for name in names), "length"]
+    assert header.split() == ["choice", *(name.upper() for name in names), "length"]
     choices = {"first-best": "a x c d", "oracle": "a b c d e", "anti-oracle": "y x"}
     for row, (name, text) in zip(rows, choices.items(), strict=True):
         scores = [corpus_score([text], [("a b c d e",)], metric).value for metric in names]
         length = f"{len(text.split()) / 5:.3f}"
         assert row.split() == [name, *(f"{score:.2f}" for score in scores), length]
-    assert ties == "0 of 1 oracles tied; ties broken by canonical scores"
+    assert ties == "- 0 of 1 oracles tied; ties broken by canonical scores"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from support.raising import raises
 
 from bpa_ppl import DataError, NBest, corpus_score, from_lists
 from bpa_ppl.diagnostics.ways.paired import (
+    bootstrap_interval,
     compare_choices,
-    compare_scores,
     draw_resamples,
     score_resamples,
 )
@@ -149,27 +149,32 @@ LISTS = from_lists(
 @pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "comet"])
 def test_scores_agree_with_sacrebleu(metric: str) -> None:
     board = compare_choices(LISTS, [1, 0], [2, 1], metric)
-    assert (board.changed, board.sentences, board.before[0].metric) == (2, 2, metric)
+    befores, afters = ([getattr(one, of) for one in board.changes] for of in ("before", "after"))
+    assert (board.changed, board.sentences, befores[0].metric) == (2, 2, metric)
     others = {"ter", "bleu"} - {metric}
-    assert {score.metric for score in board.after[1:]} == others
+    assert {score.metric for score in afters[1:]} == {*others, "length"}
     scorers = {"ter": sacre.TER(), "bleu": sacre.BLEU(tokenize="none", force=True)}
     streams = [[refs[0] for refs in REFERENCES]]
-    for scores, texts in ((board.before, ["a b", "x y"]), (board.after, ["a b c d", "x y z w v"])):
+    for scores, texts in ((befores, ["a b", "x y"]), (afters, ["a b c d", "x y z w v"])):
         for score in scores:
             if score.metric in scorers:
                 expected = scorers[score.metric].corpus_score(texts, streams).score
                 assert score.value == pytest.approx(expected)
-    assert board.changes[-1] == f"length {4 / 9:.3f} → {9 / 9:.3f}"
+    assert str(board.changes[-1]) == "length 0.444 → 1.000 (+0.556)"
     names = [name if name == "comet" else name.upper() for name in (metric, *sorted(others)[::-1])]
-    lines = str(board).splitlines()[1:]
+    lines = str(board).splitlines()[2:]
     assert [line.split()[0] for line in lines[: len(names) + 1]] == [*names, "length"]
 
 
 def test_only_requested_score_without_references() -> None:
     bare = LISTS.without("references")
-    assert compare_choices(bare, [0, 0], [1, 1], "comet").changes == ["comet 0.2500 → 0.3500"]
     small = bare.with_extras(comet=1e-4 * np.asarray(bare.extras["comet"]))
-    assert compare_choices(small, [0, 0], [1, 1], "comet").changes == ["comet 0.000025 → 0.000035"]
+    for lists, words in (
+        (bare, "comet 0.2500 → 0.3500 (+0.1000)"),
+        (small, "comet 0.000025 → 0.000035 (+0.000010)"),
+    ):
+        (change,) = compare_choices(lists, [0, 0], [1, 1], "comet").changes
+        assert str(change) == words
     with raises(DataError, "missing-references", parameter="references"):
         compare_choices(bare, [0, 0], [1, 1], "ter")
 
@@ -198,9 +203,8 @@ def test_replicates_are_scores_of_resampled_sentences(counts: np.ndarray) -> Non
 def test_differences_are_paired(counts: np.ndarray) -> None:
     better = counts[0].copy()
     better[:, 0] = np.maximum(better[:, 0] - 1, 0)
-    result = compare_scores(better, counts[0], "ter", seed=3)
-    assert result.low < result.difference < result.high < 0
+    low, high = bootstrap_interval(np.stack([counts[0], better]), "ter", seed=3)
+    assert low < (better - counts[0])[:, 0].sum() / counts[0, :, 1].sum() * 100 < high < 0
     unpaired = score_resamples(counts[:1], "ter", draw_resamples(1000, 40, 1))[1].std()
-    assert result.high - result.low < unpaired
-    same = compare_scores(counts[0], counts[0], "ter")
-    assert (same.difference, same.low, same.high) == (0, 0, 0)
+    assert high - low < unpaired
+    assert bootstrap_interval(np.stack([counts[0]] * 2), "ter") == (0, 0)

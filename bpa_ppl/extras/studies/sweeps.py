@@ -25,7 +25,7 @@ from bpa_ppl.diagnostics.check.check import check
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.samplers.efficiency import largest_r_hat, smallest_ess
-from bpa_ppl.diagnostics.ways.paired import score_choices, to_cells
+from bpa_ppl.diagnostics.ways.paired import metric_title, score_choices
 from bpa_ppl.errors import UsageError, wrong_type
 from bpa_ppl.extras.studies.page import draw_settings
 from bpa_ppl.extras.studies.results import write_rows
@@ -255,7 +255,7 @@ def _run(
     result["passed"] = float(bool(check(draws)))
     if test is not None:
         choice = rerank(test, draws, unchecked=True).choice
-        result |= {name: value for name, value, _ in to_cells(score_choices(test, choice, gain))}
+        result |= {metric_title(one): one.value for one in score_choices(test, choice, gain)}
     return result
 
 

@@ -172,10 +172,10 @@ def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     assert str(improvement.comparison) == str(comparison)
     (change,) = improvement.changes
     baseline = comparison.baseline
-    assert (change.difference, change.score) == (baseline.difference, outside.gain)
+    assert (change.difference, change.after.value) == (baseline.difference, outside.gain)
     assert improvement.sentences == 2000
     assert f"accuracy {baseline.gain:.4f} → {outside.gain:.4f}" in str(improvement)
-    assert "better than a random candidate (accuracy 0." in str(improvement)
+    assert "better than a random candidate: accuracy 0." in str(improvement)
     (section,) = describe_improvement(improvement)[1]
     assert section.title == "Did it help?"
     assert not any("Signatures" in str(block) for block in section.blocks)
@@ -220,8 +220,7 @@ def test_ten_answers_by_judges_of_equal_worth(noise: float) -> None:
         messages = [note.message for note in notes if note.level == logging.WARNING]
         warned += any("do not separate the features" in message for message in messages)
         said += any("are not clearly better than the" in note.message for note in notes)
-        first, *_ = comparison.sentences
-        assert (baseline.difference <= 0) == ("if more lists confirm it" in first)
+        assert (baseline.difference <= 0) == ("if more lists confirm" in comparison.messages[0][1])
     assert (warned, said) == (0, 8) if not noise else (warned >= 2 and said >= 4)
 
 
@@ -277,13 +276,12 @@ def test_new_lists_name_the_simple_ways_that_are_as_good() -> None:
         BaselineRow(Way.LOGISTIC, "baseline", 300, 0.93, np.nan, 0.04, 0.01, 0.07),
     )
     found = BaselineComparison(rows, ACCURACY, Way.LOGISTIC, evaluation=NEW)
-    best, mean, single = found.sentences
-    assert best.startswith("the adapted weights are better than the logistic regression (accuracy")
+    best, mean, single = (note.message for note in found.messages)
+    assert best.startswith("the adapted weights are better than the logistic regression: accuracy")
     assert mean.startswith("the adapted weights are not clearly better than the mean of the st")
     assert single == (
-        "the adapted weights are worse than the best single feature (judge) (accuracy 0.970 "
-        "against 0.990, difference −0.020, 95% interval −0.030 to −0.010; 300 new lists): "
-        "choose by judge alone"
+        "the adapted weights are worse than the best single feature (judge): accuracy 0.990 → "
+        "0.970 (−0.020, 95% interval −0.030 to −0.010) on 300 new lists; choose by judge alone"
     )
-    assert len(replace(found, evaluation=LEFT_OUT).sentences) == 1
-    assert len(replace(found, selected=Way.MEAN).sentences) == 1
+    assert len(replace(found, evaluation=LEFT_OUT).messages) == 1
+    assert len(replace(found, selected=Way.MEAN).messages) == 1

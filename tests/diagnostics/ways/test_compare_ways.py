@@ -35,7 +35,8 @@ from bpa_ppl.gains.judged import Judged
 
 
 @pytest.mark.parametrize(
-    ("count", "difference", "verdict"), [(5, 0.5, "tie"), (6, 0.5, "better"), (9, -0.5, "worse")]
+    ("count", "difference", "verdict"),
+    [(5, 0.5, "unclear"), (6, 0.5, "better"), (9, -0.5, "worse")],
 )
 def test_equal_differences_have_no_interval(count: int, difference: float, verdict: str) -> None:
     """A sign test decides, which five lists do not satisfy."""
@@ -43,7 +44,7 @@ def test_equal_differences_have_no_interval(count: int, difference: float, verdi
     row = BaselineRow(Way.FIRST, "baseline", count, 1.0, 0.5, *interval)
     assert row.cells[-3:] == [f"{difference:+.3f}".replace("-", "−"), "–", verdict]
     comparison = BaselineComparison((row,), "mqm", Way.FIRST)
-    assert "interval" not in f"{comparison.sentences}{comparison.warning}"
+    assert "interval" not in str(comparison.messages)
 
 
 @pytest.mark.parametrize(
@@ -243,10 +244,10 @@ def test_new_lists_may_lack_a_feature() -> None:
     ("name", "difference", "reach", "verdict"),
     [
         *((name, -1.0, 0.5, "worse") for name in SIMPLE),
-        (Way.FEATURE, -1.0, 2.0, "tie"),
-        (Way.FEATURE, 1.0, 2.0, "tie"),
+        (Way.FEATURE, -1.0, 2.0, "unclear"),
+        (Way.FEATURE, 1.0, 2.0, "unclear"),
         (Way.FEATURE, 1.0, 0.5, "better"),
-        (Way.FEATURE, 0.0, 0.0, "tie"),
+        (Way.FEATURE, 0.0, 0.0, "unclear"),
     ],
 )
 def test_each_verdict_has_its_sentence_and_advice(
@@ -259,14 +260,14 @@ def test_each_verdict_has_its_sentence_and_advice(
     other = BaselineRow(name, "baseline", *numbers, weights=weights)
     found = BaselineComparison((adapted, other), "mqm", name)
     assert found.block().rows[1][-1] == other.verdict == verdict
-    assert bool(found.warning) == (verdict == "worse")
     assert not replace(other, name=Way.BEST).verdict  # no choice beats the best candidate
-    ends = {"worse": f": {other.advice}", "tie": f": {other.advice}, if more lists confirm it"}
+    ends = {"worse": f"; {other.advice}", "unclear": f"; {other.advice}, if more lists confirm it"}
     advice = ends.get(verdict, "") if difference <= 0 else ""
-    words = "not clearly better" if verdict == "tie" else verdict
-    (sentence,) = found.sentences
+    words = "not clearly better" if verdict == "unclear" else verdict
+    ((level, sentence),) = found.messages
+    assert (level == logging.WARNING) == (verdict == "worse")
     assert sentence.startswith(f"the adapted weights are {words} than the {name}")
-    assert sentence.endswith(f"; 9 new lists){advice}")
+    assert sentence.endswith(f" on 9 new lists{advice}")
 
 
 def judged(count: int, seed: int, noise: float = 1.0) -> bpa.NBest:
@@ -290,8 +291,8 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     more = noisy.features[:, 1] - noisy.features[:, 2]
     noisy = noisy.with_extras(mqm=np.asarray(noisy.extras["mqm"]) + more)
     fine = read_comparison(bpa.as_weight_draws(bpa.adapt(noisy, [0.0, 0.0, 0.0], **wide)).record)
-    assert (fine.row(Way.FEATURE).verdict, fine.row(Way.RIDGE).verdict) == ("better", "tie")
-    assert fine.warning == ""
+    assert (fine.row(Way.FEATURE).verdict, fine.row(Way.RIDGE).verdict) == ("better", "unclear")
+    assert {note.level for note in fine.messages} == {logging.INFO}
 
 
 def test_canonical_weights_and_references_need_no_comparison() -> None:

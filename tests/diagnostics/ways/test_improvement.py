@@ -36,6 +36,7 @@ from bpa_ppl.diagnostics.page import Headline, page
 from bpa_ppl.diagnostics.samplers.comparison import compare_downstream
 from bpa_ppl.diagnostics.ways.paired import ScoreChange
 from bpa_ppl.gains.gains import resolve
+from bpa_ppl.gains.metric import Score
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 HOSTILE = "<script>alert(1)</script>"
@@ -71,18 +72,18 @@ def test_scores_are_corpus_scores(improvement: Improvement) -> None:
     pool = lists()
     before, after = pool.chosen(np.zeros(40, int)), pool.chosen(np.ones(40, int))
     for change in improvement.changes[:2]:
-        metric = change.title.lower()
+        metric = change.after.metric
         scores = [corpus_score(texts, pool.references, metric).value for texts in (before, after)]
-        assert change.score == pytest.approx(scores[1])
+        assert change.after.value == pytest.approx(scores[1])
         assert change.difference == pytest.approx(scores[1] - scores[0])
     choices = improvement.after, improvement.before
     compared = compare_downstream(pool, *choices)
-    assert [
-        one.items() <= vars(c).items()
-        for one, c in zip(compared["scores"], improvement.changes, strict=True)
-    ] == [True] * 3
+    for one, change in zip(compared["scores"], improvement.changes, strict=True):
+        assert one.pop("metric") == change.after.metric
+        assert one.pop("score") == change.after.value
+        assert one.items() <= vars(change).items()
     assert compare_downstream(pool.without("references"), *choices)["scores"] == []
-    assert [change.title for change in improvement.changes] == ["TER", "BLEU", "length"]
+    assert [change.cells[0] for change in improvement.changes] == ["TER", "BLEU", "length"]
 
 
 def test_the_verdict_follows_the_changes(improvement: Improvement) -> None:
@@ -155,19 +156,20 @@ def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
     for likelihood in ("oracle", "margin", "risk", "pairs") if name == "ter" else ("risk",):
         posterior = adapt_draws(pool, gain=name, likelihood=likelihood, **options)
         improvement = evaluate_improvement(pool, posterior)
-        title = improvement.changes[0].title
+        title = improvement.changes[0].cells[0]
         assert title == (name if metric.columns else name.upper())
         # The first metric that the verdict names, if it names one.
         named = re.search(r"\b(TER\+BLEU|TER|BLEU|CHRF|WER|CER|comet)\b", str(improvement))
         assert named is None or named[1] == title
         words = " in words" if name in ("ter", "bleu", "chrf", "ter+bleu", "wer") else ""
         unit = name if metric.columns else f"{name} gain{words}"
-        assert f"than a random candidate (mean {unit} " in str(improvement)
+        assert f"than a random candidate: mean {unit} " in str(improvement)
         reranker = Reranker(posterior, unchecked=True)
         summary = rerank_to(pool, reranker, tmp_path / "out", tmp_path / "details")
         assert summary.scores is not None
-        keys = [score.metric for score in summary.scores.after]
+        keys = [change.after.metric for change in summary.scores.changes]
         related = {"ter", "bleu"} if name in ("ter", "bleu", "ter+bleu") else set()
+        related |= {"length"} if "references" in metric.needs else set()
         assert (keys[0], set(keys[1:])) == (name, related - {name})
         if likelihood != "oracle":
             assert summary.baselines is not None
@@ -192,7 +194,7 @@ def test_choices_that_are_not_better_than_random_have_not_helped(improvement: Im
         other = replace(better, comparison=replace(found.comparison, rows=rows))
         assert other.verdict == "unknown"
         assert f"The adapted weights are {words} than a random candidate" in str(other)
-        interval = f"95% interval {low:+.3f} to {high:+.3f}; ".replace("-", "−")
+        interval = f"95% interval {low:+.3f} to {high:+.3f}) ".replace("-", "−")
         assert interval in str(other)
         assert not str(other).startswith("Yes")
     assert "random" not in str(improvement)  # canonical weights are the baseline
@@ -227,12 +229,12 @@ def test_column_of_the_posterior_determines_the_verdict() -> None:
     pool = lists().with_extras(comet=np.tile([0.25, 0.75], 40))
     posterior = draws(-1.0, record=GAIN["comet"])
     improvement = evaluate_improvement(pool, posterior)
-    assert [change.title for change in improvement.changes] == ["comet"]
+    assert [change.cells[0] for change in improvement.changes] == ["comet"]
     assert improvement.changes[0].difference == pytest.approx(0.5)
     assert improvement.verdict == "yes"
     assert "TER" not in str(improvement)
     without = evaluate_improvement(lists(), posterior)
-    assert [change.title for change in without.changes] == ["TER", "BLEU", "length"]
+    assert [change.cells[0] for change in without.changes] == ["TER", "BLEU", "length"]
     for draws_of_any in (posterior, draws(-1.0)):
         unknown = evaluate_improvement(lists().without("references"), draws_of_any)
         assert (unknown.verdict, unknown.changes) == ("unknown", ())
@@ -303,13 +305,13 @@ def test_sentences_without_both_judgements_are_excluded() -> None:
 
 
 def test_a_change_has_the_digits_of_its_interval_and_none_of_no_width() -> None:
-    narrow = ScoreChange("comet", 0.00042, 0.00012, 0.00002, 0.00022, "comet", "better", 4)
-    words = str(narrow)
-    assert words == (
-        "comet 0.00030 → 0.00042 (+0.00012, 95% interval +0.00002 to +0.00022), better"
-    )
-    equal = ScoreChange("ter", 50.0, -2.0, -2.0, -2.0, "TER", "unclear")
-    assert str(equal) == "TER 52.00 → 50.00 (−2.00), unclear"
+    scores = (Score(value, "comet", "comet", "", {}, 4) for value in (0.0003, 0.00042))
+    narrow = ScoreChange(*scores, 0.00012, 0.00002, 0.00022, "better")
+    words = "comet 0.00030 → 0.00042 (+0.00012, 95% interval +0.00002 to +0.00022)"
+    assert str(narrow) == words
+    scores = (Score(value, "ter", "TER", "") for value in (52.0, 50.0))
+    equal = ScoreChange(*scores, -2.0, -2.0, -2.0, "unclear")
+    assert str(equal) == "TER 52.00 → 50.00 (−2.00)"
 
 
 @pytest.mark.parametrize(("count", "verdict"), [(5, "unclear"), (6, "better")])
@@ -317,7 +319,7 @@ def test_equal_changes_of_few_lists_are_unclear(count: int, verdict: str) -> Non
     texts = [["a b c d", "a b c e"]] * count
     pool = from_lists(texts, [[[0.0], [1.0]]] * count, ["LM0"], references=["a b c d"] * count)
     result = evaluate_improvement(pool, draws(-1.0))
-    (ter,) = (change for change in result.changes if change.title == "TER")
+    (ter,) = (change for change in result.changes if change.cells[0] == "TER")
     assert (ter.verdict, ter.cells[-2]) == (verdict, "–")
 
 
@@ -326,5 +328,5 @@ def test_choices_that_are_better_than_random_by_the_same_in_all_lists_have_helpe
     posterior = with_parts(draws(-1.0, record=GAIN["mqm"]), constants={})
     result = evaluate_improvement(pool.with_extras(mqm=[0.0, 1.0] * 9), posterior)
     assert result.verdict == "yes"
-    words = "The adapted weights are better than a random candidate (mean mqm 1.000 against 0.500, "
-    assert f"{words}difference +0.500; 9 new lists)." in str(result)
+    words = "are better than a random candidate: mean mqm 0.500 → 1.000 (+0.500) on 9 new lists."
+    assert words in str(result)

@@ -13,7 +13,6 @@ from bpa_ppl._runtime.messages import format_with_spread
 from bpa_ppl.diagnostics.ways.paired import (
     ADDED,
     ADDED_DIFFERENCES,
-    Scoreboard,
     ScoreChange,
     estimate_interval,
     estimate_proportion,
@@ -89,10 +88,9 @@ def test_numbers_of_any_scale_are_short(scale: float, width: float) -> None:
     low, high = scale / 8 - width * scale, scale / 8 + width * scale
     row = BaselineRow(Way.FIRST, "baseline", 9, scale, 0.5, scale / 8, low, high)
     assert max(map(len, row.cells)) < 40
-    change = ScoreChange("mqm", scale, scale / 8, low, high, "mqm", decimals=4)
-    assert max(map(len, change.cells[:-1])) < 40
-    scores = [(Score(value, "mqm", "mqm", "", {}, 4),) for value in (scale, 2 * scale)]
-    assert max(map(len, Scoreboard(*scores, 2, 9).changes)) < 40
+    scores = [Score(value, "mqm", "mqm", "", {}, 4) for value in (scale, 2 * scale)]
+    for change in (ScoreChange(*scores, scale / 8, low, high), ScoreChange(*scores, scale)):
+        assert max(map(len, change.cells)) < 40
     assert len(format_with_spread(scale, scale / 9)) < 40
 
 

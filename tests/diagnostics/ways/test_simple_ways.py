@@ -105,7 +105,7 @@ def test_gains_have_rows_of_single_features_shares_and_best_choices() -> None:
     assert found.best == (right, len(loops.lists))
     interval = binomtest(right, len(loops.lists)).proportion_ci(0.95, "wilson")
     shown = f"{100 * interval.low:.0f}% to {100 * interval.high:.0f}%"
-    assert found.sentences[-1].endswith(f"(leave-one-out, 95% interval {shown})")
+    assert found.messages[-1].message.endswith(f"(leave-one-out, 95% interval {shown})")
     assert found.unjudged == int(np.isnan(loops.pool.extras["mqm"]).sum())
 
 

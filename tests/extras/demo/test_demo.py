@@ -55,8 +55,10 @@ def test_posterior_converges_and_is_written(demo: Demo) -> None:
 
 
 def test_adaptation_and_in_domain_text_improve_translations(demo: Demo) -> None:
-    before, adapted, with_text = demo.baseline.before, demo.baseline.after, demo.scores.after
-    assert [score.value for score in before] == [score.value for score in demo.scores.before]
+    pairs = [(change.before, change.after) for change in demo.baseline.changes]
+    before, adapted = zip(*pairs, strict=True)
+    with_text = [change.after for change in demo.scores.changes]
+    assert list(before) == [change.before for change in demo.scores.changes]
     assert adapted[0].value < before[0].value - 1
     # Oracles with the lowest TER are short, so the adapted weights prefer short translations.
     assert adapted[1].value > before[1].value - 0.5

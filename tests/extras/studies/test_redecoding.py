@@ -83,7 +83,7 @@ def test_the_loop_ends_when_nothing_is_new(everything: NBest, decode: Decode) ->
     expected = [corpus_score(best, everything.references or (), m).value for m in ("ter", "bleu")]
     assert result.after == reports[-1][1].after
     assert result.scores is not None
-    assert [score.value for score in result.scores.after] == pytest.approx(expected)
+    assert [change.after.value for change in result.scores.changes][:2] == pytest.approx(expected)
 
 
 def test_a_command_reads_its_files_in_its_folder(command: str, tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ def test_best_iteration_is_returned_and_the_limit_of_iterations_warned_about() -
     assert (best.before, best.after, last.before, last.after) == (100.0, 0.0, 100.0, 100.0)
     assert best.visited[:, 0].tolist() == [1.0, -1.0, 1.0, 1.0, 1.0]
     assert str(best) == (
-        "TER of the whole loop: 100.00 → 0.00, BLEU 0.00 → 100.00, length 0.500 → 1.000, "
-        "with the weights of iteration 1 of 4"
+        "scores of the whole loop: TER 100.00 → 0.00 (−100.00); BLEU 0.00 → 100.00 (+100.00); "
+        "length 0.500 → 1.000 (+0.500), with the weights of iteration 1 of 4"
     )
     for name, value, code in (("returned", "first", "unknown-name"), ("iterations", 0, None)):
         with raises(UsageError, code, parameter=name):

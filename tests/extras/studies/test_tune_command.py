@@ -27,8 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_weights_are_those_of_the_library(folder: Path) -> None:
     options = ("--gain", "ter", "--seed", "2", "--fixed", "LM0", "--template", "moses.ini")
     done = succeed(*TUNE, *FAST, *options, "-o", "new.ini")
-    change = r"\d+\.\d+ → \d+\.\d+"
-    pattern = f"TER of the lists: {change}, BLEU {change}, length {change}$"
+    change = r"\d+\.\d+ → \d+\.\d+ \([−+]\d+\.\d+\)"
+    pattern = f"scores of the lists: TER {change}; BLEU {change}; length {change}$"
     assert (done.out, bool(re.search(pattern, done.err, re.MULTILINE))) == ("", True)
     old, new = (Path(name).read_text().splitlines() for name in ("moses.ini", "new.ini"))
     changed = [b for a, b in zip(old, new, strict=True) if a != b]

@@ -167,9 +167,10 @@ def reranked(lists: NBest, weights: Weights, metric: str) -> float:
 def test_scores_are_those_of_sacrebleu(toy: NBest, tuner: str, metric: str) -> None:
     result = reestimate(toy, CANONICAL, tuner=tuner, gain=metric)
     for weights, scores, own in (
-        (CANONICAL, result.scores.before, result.before),
-        (result.weights, result.scores.after, result.after),
+        (CANONICAL, [change.before for change in result.scores.changes], result.before),
+        (result.weights, [change.after for change in result.scores.changes], result.after),
     ):
+        assert scores.pop().metric == "length"
         assert (scores[0].metric, scores[0].value) == (metric, pytest.approx(own))
         expected = {name: reranked(toy, weights, name) for name in ("ter", "bleu")}
         assert {score.metric: score.value for score in scores} == pytest.approx(expected)
@@ -184,7 +185,7 @@ def test_equivalent_arguments_give_equal_weights(toy: NBest) -> None:
     two = Weights({"LM0": 0.5, "TM0[0]": -0.2})
     by_default = reestimate(toy, two, defaults={"TM0[1]": 0.3}, **few)
     for result in (by_object, backwards, by_default):
-        assert (result.weights, result.scores.after[0].metric) == (named.weights, "ter")
+        assert (result.weights, result.scores.changes[0].after.metric) == (named.weights, "ter")
 
 
 def test_fixed_weights_stay_and_count(toy: NBest) -> None:

@@ -100,7 +100,7 @@ def redecode(
     >>> result.weights["LM0"] < 0
     True
     >>> print(result)  # doctest: +NORMALIZE_WHITESPACE
-    TER of the whole loop: 50.00 → 0.00, BLEU 0.00 → 0.00, length 0.500 → 1.000, with the weights of
+    scores of the whole loop: TER 50.00 → 0.00 (−50.00); ..., with the weights of
     iteration 1 of 1
     """
     if iterations < 1:

@@ -9,10 +9,10 @@ from typing import Any
 from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.diagnostics.ways.paired import Scoreboard, compare_choices, metric_title
+from bpa_ppl.diagnostics.ways.paired import Scoreboard, compare_choices
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS, Tuner, TuningProblem, make_tuning_lists
 from bpa_ppl.gains.gains import resolve
-from bpa_ppl.gains.metric import GAINS, Metric
+from bpa_ppl.gains.metric import Metric
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import AnyWeights, Weights
 
@@ -35,19 +35,15 @@ class Reestimation:
     @property
     def before(self) -> float:
         """The corpus score of the lists reranked with the canonical weights."""
-        return self.scores.before[0].value
+        return self.scores.changes[0].before.value
 
     @property
     def after(self) -> float:
         """The same with the new weights."""
-        return self.scores.after[0].value
+        return self.scores.changes[0].after.value
 
     def __str__(self) -> str:
-        score = self.scores.after[0]
-        name = score.metric.upper() if score.metric in GAINS else score.metric
-        first, *others = self.scores.changes
-        values = first.removeprefix(f"{metric_title(score)} ")
-        return ", ".join([f"{name} of the lists: {values}", *others])
+        return f"scores of the lists: {'; '.join(map(str, self.scores.changes))}"
 
 
 def reestimate(
@@ -86,7 +82,7 @@ def reestimate(
     ... )
     >>> result = reestimate(lists, {"LM0": 1.0}, gain="ter")
     >>> result.weights["LM0"] < 0, str(result)
-    (True, 'TER of the lists: 50.00 → 0.00, BLEU 0.00 → 0.00, length 0.500 → 1.000')
+    (True, 'scores of the lists: TER 50.00 → 0.00 (−50.00); BLEU 0.00 → 0.00 (+0.00); ...')
     """
     require(lists, NBest, "reestimate takes n-best lists (NBest)", "lists")
     seed = check_seed(seed)
