@@ -192,8 +192,9 @@ class Outcome:
 
     def __str__(self) -> str:
         title, table, notes = self._summarise()
-        text = format_table([list(map(str, row)) for row in table.rows], table.header)
-        return "\n".join([*filter(None, [title]), text, *(f"- {note}" for note in notes)])
+        rows = [list(map(str, row)) for row in table.rows]
+        text = format_table(rows, table.header) if rows else ""
+        return "\n".join([*filter(None, [title, text]), *(f"- {note}" for note in notes)])
 
     def _repr_html_(self) -> str:
         title, table, notes = self._summarise()

@@ -19,8 +19,6 @@ from bpa_ppl.diagnostics.check.check import check_and_record, refuse_unconverged
 from bpa_ppl.diagnostics.page import write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.diagnostics.pages.raters import compare_raters
-from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
-from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE
 from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, resolve_format
@@ -202,22 +200,13 @@ def rerank(
     if aligned is not None and aligned.filled:
         missing = format_count(aligned.filled, "sentence")
         shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)
-    if (threshold := reranker.ask_below) is not None:
-        confidence = options.get("confidence") or CONFIDENCE
-        sure = summary.describe_sure(threshold, options.get("agree"), confidence)
-        if ask is not None and summary.unsure:
-            sure += f"; ask about the others: bpa judge {ask} -p {posterior} -o answers.jsonl"
-        shared.echo_status(sure, quiet)
-    if summary.scores is not None:
-        shared.print_result(summary.scores, output)
+    if summary.scores.changes or summary.baselines is not None:
+        shared.print_result(summary, output)
     else:
-        changed = f"{summary.changed} of {summary.sentences} choices differ from the"
-        shared.echo_status(f"{changed} {summary.before} choices", quiet)
-    if summary.baselines is not None:
-        sentences = "\n".join(note.message for note in summary.baselines.messages)
-        shared.print_result(f"\n{summary.baselines}\n{sentences}", output)
-    elif (recorded := read_comparison(reranker.draws.record)) is not None and recorded.best:
-        shared.echo_status(recorded.share_of_best, quiet)
+        shared.echo_status(summary, quiet)
+    if ask is not None and summary.unsure:
+        command = f"bpa judge {ask} -p {posterior} -o answers.jsonl"
+        shared.echo_status(f"ask about the others: {command}", quiet)
 
 
 def weights(

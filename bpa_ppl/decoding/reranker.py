@@ -27,7 +27,7 @@ from bpa_ppl.decoding.drift import DriftMonitor
 from bpa_ppl.decoding.options import OPTIONS, RerankOptions
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
-from bpa_ppl.diagnostics.ways.reliability import choose_threshold
+from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE, choose_threshold
 from bpa_ppl.errors import (
     DataError,
     UsageError,
@@ -64,8 +64,8 @@ _SMALL = 100_000  # candidates; up to this number, starting worker processes tak
 _ORDERS = 8  # orders of columns whose draws are kept aligned
 #: What a reranker was made with, and is sent to other processes; the draws were checked.
 _SETTINGS = frozenset(
-    ["draws", "rule", "unchecked", "ask_below", "_derivations", "_count", "_moved_files"]
-).union(["_jobs", "_progress"])
+    ["draws", "rule", "unchecked", "ask_below", "promise", "_derivations", "_count"]
+).union(["_moved_files", "_jobs", "_progress"])
 
 
 class Reranker:
@@ -84,6 +84,7 @@ class Reranker:
         rule: by which it chooses.
         unchecked: whether it is used although it may fail its check.
         ask_below: the probability of a choice below which a person is asked, or None.
+        promise: what is promised of the other choices; empty without `agree`.
 
     >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 2))
@@ -144,6 +145,9 @@ class Reranker:
                 f"the rule {name} promises no agreement: leave out agree, or use the rule mean"
             )
             raise UsageError(message, parameter="agree", code="not-supported")
+        confidence = chosen["confidence"] or CONFIDENCE
+        kept = f": with {confidence:.0%} confidence at least {agree or 0:.0%} of such choices"
+        self.promise = "" if agree is None else f"{kept} agree with the judge"
         self._moved_files = chosen["moved_files"]
         self._set_up()
 

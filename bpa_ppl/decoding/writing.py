@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,15 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
-from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices
+from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices, read_comparison
 from bpa_ppl.diagnostics.ways.gain import choose_recorded_gain, has_inputs, uses_preferences
-from bpa_ppl.diagnostics.ways.paired import Scoreboard, ScoreChange, choose_metrics
+from bpa_ppl.diagnostics.ways.paired import (
+    Scoreboard,
+    ScoreChange,
+    choose_metrics,
+    find_changed,
+)
+from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl
@@ -25,7 +32,6 @@ from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.problems import warn_of_misplaced
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.weight_draws import WeightDraws
 
 #: Policies for a sentence without a list: fail, write an empty line, or copy the source.
 GAPS = ("error", "empty", "source")
@@ -299,7 +305,7 @@ def rerank_to(
     if ask is not None and not has_ids(ask):
         problem = f"the lists to ask about are JSON lines, so {ask} must end in .jsonl"
         raise UsageError(problem, parameter="ask")
-    summary = Summary(reranker.draws)
+    summary = Summary(reranker)
     named = {"details": details, "probabilities": probabilities, "ask": ask}
     paths = {name: path for name, path in named.items() if path is not None}
     with atomic_writers(output, *paths.values()) as (texts, *files):
@@ -323,46 +329,53 @@ def rerank_to(
 
 
 class Summary:
-    """Summary of a text that is reranked part by part.
+    """Summary of a text that is reranked part by part; `str` returns what is printed.
 
-    Scores are those by the gain of the posterior.
+    Scores are those by the gain of the posterior. The choices before are the first-best ones of the
+    decoder: by the canonical weights or, if these are not known, by its totals, or else the first
+    candidates.
 
     Args:
-        draws: the posterior; the choices are compared with the baselines that it records.
+        reranker: of the choices; they are compared with the baselines that its posterior records.
 
     Attributes:
         sentences: how many there were.
-        changed: how many choices differ from those that `before` names.
+        changed: how many choices differ from those before.
         unsure: how many lists a person is to be asked about.
     """
 
-    def __init__(self, draws: WeightDraws):
+    def __init__(self, reranker: Reranker):
         self.sentences = self.changed = self.unsure = 0
-        self._draws = draws
+        self._reranker, self._before = reranker, BaselineRow(Way.FIRST)
         #: By which choices are compared with baselines; None for preferences.
         self._gain: Metric | None = None
-        #: The summed counts of the canonical and of the new choices.
+        #: The summed counts of the choices before, and of the new ones.
         self._sums: dict[Metric, tuple[Float64, ...]] = {}
         self._numbers: set[int] = set()  # of references
         self._compared: NewChoices | None = None
+        self._recorded = read_comparison(reranker.draws.record)
 
     def add(self, choices: Choices) -> None:
         """Count some more choices."""
-        lists = choices.lists
+        lists, draws = choices.lists, self._reranker.draws
         if not self.sentences:
-            gain = choose_recorded_gain(lists, self._draws)
-            self._gain = None if uses_preferences(self._draws) else gain
+            if not draws.lacks_canonical:
+                self._before = BaselineRow(Way.CANONICAL)
+            elif lists.totals is not None:
+                self._before = BaselineRow(Way.TOTAL)
+            gain = choose_recorded_gain(lists, draws)
+            self._gain = None if uses_preferences(draws) else gain
             if self._gain is not None:
                 warn_of_misplaced(lists, self._gain)
             metrics = () if gain is None else choose_metrics(gain)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
-            compared = NewChoices(self._draws, self._gain)
-            self._compared = None if compared.recorded is None else compared
+            self._compared = NewChoices(draws, self._gain) if self._recorded else None
+        way, before = self._before, choices.canonical
+        both = (before if way.name == Way.CANONICAL else way.choose(lists)), choices.choice
         self.sentences += len(lists)
-        self.changed += int(choices.changed.sum())
+        self.changed += int(find_changed(lists, *both).sum())
         self.unsure += 0 if choices.sure is None else int(np.sum(~choices.sure))
         self._numbers |= {len(refs) for refs in lists.references or ((),)}
-        both = choices.canonical, choices.choice
         self._sums = {
             metric: tuple(_add_counts(*one, lists, metric) for one in zip(sums, both, strict=True))
             for metric, sums in self._sums.items()
@@ -374,44 +387,44 @@ class Summary:
             self._compared.add(lists, choices.choice)
 
     @property
-    def before(self) -> str:
-        """The choices before: canonical or, if no canonical weights are recorded, first."""
-        return "first" if self._draws.lacks_canonical else "canonical"
-
-    def describe_sure(self, threshold: float, agree: float | None, confidence: float) -> str:
-        """Return how many choices are sure, above which probability, and what this promises."""
-        sure = f"{self.sentences - self.unsure} of {self.sentences} choices are sure"
-        if threshold > 1:
-            return sure
-        sure += f" (probability at least {threshold:.3f})"
-        promise = f": with {confidence:.0%} confidence at least {agree or 0:.0%} of such choices"
-        return sure if agree is None else f"{sure}{promise} agree with the judge"
-
-    @property
-    def scores(self) -> Scoreboard | None:
+    def scores(self) -> Scoreboard:
         """The corpus scores, that by the gain of the posterior first.
 
-        None where a sentence lacked what they need.
+        There are none where a sentence lacked what they need.
         """
-        if not self._sums:
-            return None
         # A signature contains only the number of references.
         references = [("",) * number for number in sorted(self._numbers)]
         changes = list[ScoreChange]()
         for metric, sums in self._sums.items():
             before, after = (metric.score(of, references) for of in sums)
             changes.append(ScoreChange(before, after, after.value - before.value))
-        titles = self.before, "adapted"
+        titles = self._before.label, str(Way.ADAPTED)
         return Scoreboard(tuple(changes), self.changed, self.sentences, titles)
 
     @property
     def baselines(self) -> BaselineComparison | None:
-        """The comparison with simple baselines.
+        """The comparison with simple baselines, of which the choices before are the selected one.
 
         None unless the posterior records those of its adaptation sentences, and all lists have what
         a gain needs, or some have preferences.
         """
-        return None if self._compared is None else self._compared.comparison
+        result = None if self._compared is None else self._compared.comparison
+        is_compared = result is not None and result.row(self._before.name) is not None
+        return replace(result, selected=self._before.name) if result and is_compared else result
+
+    def __str__(self) -> str:
+        threshold, promise = self._reranker.ask_below, self._reranker.promise
+        lines, comparison = [str(self.scores)], self.baselines
+        if threshold is not None:
+            sure = f"{self.sentences - self.unsure} of {self.sentences} choices are sure"
+            sure += f" (probability at least {threshold:.3f}){promise}" if threshold <= 1 else ""
+            lines = [sure, *lines]
+        if comparison is not None:
+            messages = (note.message for note in comparison.messages)
+            lines += ["", str(comparison), *messages]
+        elif self._recorded is not None and self._recorded.best:
+            lines.append(self._recorded.share_of_best)
+        return "\n".join(lines)
 
 
 def _add_counts(sums: Float64, choice: Int64, lists: NBest, metric: Metric) -> Float64:

@@ -161,10 +161,8 @@ def _describe_comparison(draws: Draws, report: Report) -> list[Section]:
     comparison = read_comparison(draws.record)
     if comparison is None:
         return []
-    if not report:
-        return [Section(_COMPARED, [*picture_ways(comparison), _DOUBT, comparison.block()])]
     notes = *(note.message for note in comparison.messages), str(draws.record.indicators or "")
-    sentences = [f"{note[:1].upper()}{note[1:]}." for note in notes if note]
+    sentences = [f"{note[:1].upper()}{note[1:]}." for note in notes if note] if report else [_DOUBT]
     return [Section(_COMPARED, [*picture_ways(comparison), *sentences, comparison.block()])]
 
 

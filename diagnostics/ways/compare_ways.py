@@ -97,7 +97,6 @@ _OF_ACCURACY = (
     "Intervals are over lists. Equal weights choose by the mean of the standardised features."
 )
 _SELECTED = "Features, systems and regressions are those of the adaptation sentences."
-_Key = tuple[str, str]  # the kind and the name of a row
 #: How a verdict is named in a sentence.
 _COMPARED = {BETTER: BETTER, UNCLEAR: "not clearly better", WORSE: WORSE}
 
@@ -171,9 +170,8 @@ class BaselineComparison(Outcome):
         if not row.verdict:
             return ""
         article = "a" if row.kind == "bound" else "the"
-        lists = f"on {format_count(row.lists, 'list')}, {self.evaluation}"
-        if self.evaluation == NEW:
-            lists = f"on {format_count(row.lists, 'new list')}"
+        is_new = self.evaluation == NEW
+        lists = format_count(row.lists, "new list" if is_new else "list")
         advice = row.advice if advise and row.difference <= 0 else ""
         if advice and row.verdict == UNCLEAR:
             advice += ", if more lists confirm it"
@@ -181,7 +179,8 @@ class BaselineComparison(Outcome):
             advice += ", or choose by the rule best"
         return (
             f"the adapted weights are {_COMPARED[row.verdict]} than {article} {row.label}: "
-            f"{row.change(self.measure)} {lists}{advice and f'; {advice}'}"
+            f"{row.change(self.measure)} on {lists}{'' if is_new else f', {self.evaluation}'}"
+            f"{advice and f'; {advice}'}"
         )
 
     @property
@@ -475,12 +474,11 @@ def estimate_rows(
             random, best = (float(np.sum(weight * of, where=is_judged)) for of in bounds)
             total = float(np.sum((weight * gains)[is_judged]))
             numbers["share"] = (total - random) / (best - random) if best > random else math.nan
-        numbers |= {"weights": way.weights, "column": way.column, "slope": way.slope}
-        present = {field: value for field, value in numbers.items() if value == value}  # not NaN
         # In data sets of `chosen` and `rejected` answers, the order was made from the answers.
         ordered = accuracy and mean == 1 and numbers["lists"] >= _ORDERED
         if not (ordered and way.name == Way.FIRST):
-            result.append(BaselineRow(str(way.name), way.kind, **present))
+            numbers |= {"weights": way.weights, "column": way.column, "slope": way.slope}
+            result.append(BaselineRow(str(way.name), way.kind, **numbers))
     return tuple(result)
 
 
@@ -503,8 +501,8 @@ class NewChoices:
         self.recorded = read_comparison(draws.record)
         self._draws, self._gain, self._unjudged = draws, gain, 0
         self._ways = () if self.recorded is None else self.recorded.rows
-        #: Of each part, the weights of its lists, and the ways to choose by kind and name.
-        self._parts: list[tuple[Float64, dict[_Key, Evaluation]]] = []
+        #: Of each part, the weights of its lists, and the ways to choose.
+        self._parts: list[tuple[Float64, list[Evaluation]]] = []
 
     def add(self, lists: NBest, choice: Int64) -> NewChoices:
         """Add lists with the features of the posterior, and choices from them; return all.
@@ -537,8 +535,7 @@ class NewChoices:
             of_all = leave_out(self._draws, lists, in_sample=True)
             adapted, predicted = of_all.score(), of_all.predict_answers(judged)
         ways.append(_evaluate_adapted(judged, judged.of_choice(choice, adapted), predicted))
-        part = {(way.row.kind, way.row.name): way for way in with_bounds(judged, ways)}
-        self._parts.append((judged.weight, part))
+        self._parts.append((judged.weight, with_bounds(judged, ways)))
         return self
 
     @property
@@ -559,13 +556,12 @@ class NewChoices:
 
         A way has no gain, NaN, in parts where the lists lack what it chooses by.
         """
-        joined = list[Evaluation]()
-        for key in dict.fromkeys(key for _, part in self._parts for key in part):
-            columns = list[tuple[Float64, Float64]]()
-            for weight, part in self._parts:
-                missing = np.full(len(weight), np.nan)
-                _, gains, log_loss = part.get(key, Evaluation(BaselineRow(key[1]), missing))
-                columns.append((gains, missing if log_loss is None else log_loss))
-            rows = (part[key].row for _, part in self._parts if key in part)
-            joined.append(Evaluation(next(rows), *map(np.concatenate, zip(*columns, strict=True))))
-        return np.concatenate([weight for weight, _ in self._parts]), joined
+        missing = [np.full(len(weight), np.nan) for weight, _ in self._parts]
+        joined = dict[tuple[str, str], tuple[BaselineRow, list[Float64], list[Float64]]]()
+        for place, (_, ways) in enumerate(self._parts):
+            for row, gains, log_loss in ways:
+                _, *parts = joined.setdefault((row.kind, row.name), (row, [*missing], [*missing]))
+                parts[0][place] = gains
+                parts[1][place] = missing[place] if log_loss is None else log_loss
+        evaluated = [Evaluation(row, *map(np.concatenate, of)) for row, *of in joined.values()]
+        return np.concatenate([weight for weight, _ in self._parts]), evaluated

@@ -16,7 +16,6 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.diagnostics.ways.paired import (
     format_paired,
-    list_signatures,
     metric_title,
     score_choices,
 )
@@ -78,7 +77,8 @@ class Headroom(Outcome):
         if skipped:
             reason = "fewer than two candidates are judged, or no reference"
             notes.append(f"{format_count(skipped, 'list')} left out: {reason}")
-        return "", Table(header, rows), [*notes, *list_signatures(self.choices[_ORACLE])]
+        notes += [score.signature for score in self.choices[_ORACLE] if score.signature]
+        return "", Table(header, rows), notes
 
 
 def headroom(

@@ -233,7 +233,7 @@ class Scoreboard(Outcome):
             if min(counts) < self.sentences:
                 of = f"{counts[0]} {before} and {counts[1]} {after} of {self.sentences}"
                 notes.append(f"{change.cells[0]}: means of the choices that are judged, {of}")
-        notes += list_signatures(change.after for change in self.changes)
+        notes += [of.after.signature for of in self.changes if of.after.signature]
         return title, tabulate_changes(self.changes, self.titles), notes
 
 
@@ -241,18 +241,13 @@ def tabulate_changes(
     changes: Iterable[ScoreChange], titles: Sequence[str] = ("before", "after"), caption: str = ""
 ) -> Table:
     """Return the table of the scores of two choices, a row for each metric."""
-    header = ("metric", *titles, "difference", INTERVAL, "verdict")
+    header = ("corpus score", *titles, "difference", INTERVAL, "verdict")
     return Table(header, [change.cells for change in changes], caption).without_empty()
 
 
 def metric_title(score: Score) -> str:
     """Return the name of a metric in tables."""
     return score.metric.upper() if score.metric in GAINS else score.name
-
-
-def list_signatures(scores: Iterable[Score]) -> list[str]:
-    """Return the signatures of scores; the length has none."""
-    return [score.signature for score in scores if score.signature]
 
 
 def choose_metrics(gain: Metric, lists: NBest | None = None) -> tuple[Metric, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,8 +47,9 @@ def test_commands_compare_with_simple_baselines(folder: Path) -> None:
     done = succeed(*RERANK)
     shown = done.out
     assert "|sampler:" not in done.err  # `bpa check` prints the signature
-    messages = (note.message for note in expected.messages)
+    messages = (note.message for note in replace(expected, selected="canonical weights").messages)
     assert shown.endswith("\n".join(["\n", f"{expected}", *messages, ""]))
+    assert "adapted weights are better than the canonical weights: mean comet " in shown
     name, before, after = shown.splitlines()[2].split()[:3]
     assert (name, float(after) > float(before) + 0.3) == ("comet", True)
     assert [text.split()[1] for text in Path("out").read_text().splitlines()].count("eve") > 25

@@ -71,9 +71,9 @@ def test_rerank_scores_where_there_are_references(folder: Path) -> None:
     texts = Path("out").read_text("utf-8").splitlines()
     assert (mixed.out.splitlines(), mixed.err, len(texts)) == (texts, apart.out, SENTENCES)
     assert "TER" in apart.out
-    assert f"of {SENTENCES} choices changed from canonical to adapted" in apart.out
+    assert f"of {SENTENCES} choices changed from canonical weights to adapted weights" in apart.out
     alone = succeed(*RERANK, "-o", "out")
-    assert f"of {SENTENCES} choices differ from the canonical choices" in alone.err
+    assert f"of {SENTENCES} choices changed from canonical weights to adapted" in alone.err
     assert Path("table").read_text("utf-8").count("\n") == 1 + SENTENCES
 
 

@@ -110,11 +110,10 @@ def test_files_and_scores_agree_with_rerank(
         np.testing.assert_allclose(np.float64(table[name]), expected, rtol=1e-5)
     changed = int(reranked.changed.sum())
     assert (summary.sentences, summary.changed) == (90, changed)
-    titles = ("first", "adapted")  # the posterior records no canonical weights
+    titles = ("first candidate", "adapted weights")  # the posterior records no canonical weights
     board = compare_choices(lists, reranked.canonical, reranked.choice, titles=titles)
     scores = summary.scores
-    assert str(scores) == str(board)
-    assert scores is not None
+    assert str(summary) == str(scores) == str(board)
     both = [(refs[0], refs[-1]) for refs in lists.references or ()]
     references = list(map(list, zip(*both, strict=True)))
     for texts, name in ((reranked.canonical_texts, "before"), (reranked.texts, "after")):
@@ -129,7 +128,8 @@ def test_texts_on_standard_output_and_no_scores_without_references(
     lists: NBest, posterior: Any, reranker: Reranker, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     summary = rerank_to(lists.without("references"), reranker, "-")
-    assert (summary.scores, summary.sentences) == (None, 90)
+    assert (summary.scores.changes, summary.sentences) == ((), 90)
+    assert str(summary).endswith("of 90 choices changed from first candidate to adapted weights")
     expected = "\n".join(rerank(lists, posterior, unchecked=True).texts) + "\n"
     assert capfdbinary.readouterr().out == expected.encode()
 
@@ -206,7 +206,7 @@ def test_result_does_not_depend_on_processes(tmp_path: Path, rule: str | Rule) -
             progress=lambda done, *_, jobs=jobs: shown[jobs].append(done),
         )
         summary = rerank_to(lists.chunks(250), reranker, *names)
-        result[jobs] = [name.read_bytes() for name in names], str(summary.scores)
+        result[jobs] = [name.read_bytes() for name in names], str(summary)
     assert result[1] == result[2]
     assert result[1][0][0].count(b"\n") == 1050
     assert shown[1] == shown[2] == sorted(shown[2])

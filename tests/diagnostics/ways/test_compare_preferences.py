@@ -257,10 +257,10 @@ def test_references_are_scored_as_well(tmp_path: Path) -> None:
     result = bpa.adapt(judged(9, 30), None, sampler="map")
     new = judged(10, 20).with_references([f"{s} 0" for s in range(20)])
     summary = rerank_to(new, bpa.Reranker(result), tmp_path / "out")
-    assert summary.scores is not None
+    assert summary.scores.changes
     assert summary.baselines.unit == "accuracy"
     bare = rerank_to(new.without("preferences"), bpa.Reranker(result), tmp_path / "out")
-    assert bare.scores is not None
+    assert bare.scores.changes
     assert bare.baselines is None
 
 

@@ -187,7 +187,7 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_pa
     # A later file without the column, but with references, leaves no comparison and no scores.
     later = new[:5].without("mqm").with_references(["0 0"] * 5)
     mixed = rerank_to(iter([new, later]), reranker, tmp_path / "out.txt")
-    assert (mixed.sentences, mixed.scores, mixed.baselines) == (35, None, None)
+    assert (mixed.sentences, mixed.scores.changes, mixed.baselines) == (35, (), None)
 
 
 def test_lists_that_lack_a_column_do_not_count_for_its_way() -> None:
