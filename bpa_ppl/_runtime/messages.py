@@ -160,6 +160,15 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
+def as_sentence(message: str) -> str:
+    """Return a message with a capital letter and a full stop.
+
+    >>> as_sentence("two lists are empty")
+    'Two lists are empty.'
+    """
+    return f"{message[:1].upper()}{message[1:]}."
+
+
 def format_table(
     rows: Iterable[Sequence[str]],
     headers: Sequence[str] = (),

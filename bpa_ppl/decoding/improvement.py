@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import MINUS, format_count, format_signed
+from bpa_ppl._runtime.messages import MINUS, as_sentence, format_count, format_signed
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.diagnostics.page import Block, Headline, Section, Table, side_by_side
@@ -27,6 +27,7 @@ from bpa_ppl.diagnostics.ways.gain import ACCURACY, choose_compared_gain, explai
 from bpa_ppl.diagnostics.ways.paired import (
     BETTER,
     WORSE,
+    Scoreboard,
     ScoreChange,
     choose_metrics,
     compare_scores,
@@ -75,31 +76,28 @@ _FAILED = "The draws failed their check: reranking refuses them unless it is run
 _SAME_LISTS = "These are the lists that the weights were adapted to: evaluate on new ones."
 
 
-@dataclass(frozen=True, eq=False)
-class Improvement:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Improvement(Scoreboard):
     """The change of the choices from new lists by adapting.
+
+    The changes are those of each metric, the gain first; or of the accuracy on preferences; none if
+    the lists have nothing to score by. The sentences are those with a gain before and after.
 
     Attributes:
         lists: the lists (S sentences).
         before: (S,) positions that the baseline chooses.
         after: (S,) positions of the predictive decisions.
-        baseline: how the choices before were made: by the canonical weights, if there are any;
-            otherwise by the best simple way, selected on the adaptation sentences.
         explanations: why, for each sentence whose text changed.
         systems: how often candidates of each system were chosen; empty if the lists do not name
             systems.
         system_column: the extra of the lists that names the systems; empty if there is none.
-        changes: of each metric, the gain first; the length last; or of the accuracy on
-            preferences. Nothing if the lists have nothing to score by.
         gain: of the posterior; if the lists lack its column, the default gain of `adapt`;
             None for preferences, and if there is nothing to score by.
         comparison: with all baselines; None if there are no gains.
-        sentences: the number of sentences with a gain before and after, which are scored.
-        changed: the number of those whose text changed.
         unknown: why it is unknown whether adapting helped; empty if there are gains.
         drift: features that have changed since the adaptation lists, see `Reranker.drift`.
 
-    >>> from bpa_ppl import Draws, from_lists
+    >>> from bpa_ppl import from_lists
     >>> texts, references = [["bad", "good"]], [("good",)]
     >>> lists = from_lists(texts, [[[1.0], [0.0]]], ["LM0"], references=references)
     >>> constants = {"canonical": [1.0]}
@@ -114,17 +112,21 @@ class Improvement:
     lists: NBest
     before: Int64
     after: Int64
-    baseline: str
     explanations: list[ChoiceExplanation]
     systems: list[SystemShare]
     system_column: str
-    changes: tuple[ScoreChange, ...] = ()
     gain: Metric | None = None
     comparison: BaselineComparison | None = None
-    sentences: int = 0
-    changed: int = 0
     unknown: str = ""
     drift: tuple[str, ...] = ()
+
+    @property
+    def baseline(self) -> str:
+        """How the choices before were made: by the canonical weights, if there are any.
+
+        Otherwise it is the best simple way, selected on the adaptation sentences.
+        """
+        return self.titles[0]
 
     @property
     def verdict(self) -> str:
@@ -138,7 +140,9 @@ class Improvement:
         if BETTER in verdicts and WORSE in verdicts:
             return "both"
         if BETTER in verdicts:
-            return "yes" if self._random is None or self._random.verdict == BETTER else "unknown"
+            random = None if self.comparison is None else self.comparison.row(Way.RANDOM)
+            beaten = random is None or random.verdict == BETTER
+            return "yes" if beaten or self.baseline == Way.CANONICAL else "unknown"
         return "no" if WORSE in verdicts else "unknown"
 
     def __str__(self) -> str:
@@ -155,18 +159,10 @@ class Improvement:
                 sentences.append(
                     f"{format_count(left_out, 'sentence')} without {lacking} left out."
                 )
-        if self.comparison is not None:
-            others = [*(self.comparison.others if self.changed else ()), self._random]
-            texts = [self.comparison.sentence(row) for row in others if row and row.verdict]
-            sentences += [f"{text[:1].upper()}{text[1:]}." for text in texts]
+        if self.comparison is not None and self.changed:
+            texts = map(self.comparison.sentence, self.comparison.others)
+            sentences += map(as_sentence, texts)
         return " ".join(sentences)
-
-    @property
-    def _random(self) -> BaselineRow | None:
-        """The comparison with a random candidate; None if there are canonical weights."""
-        if self.baseline == Way.CANONICAL or self.comparison is None:
-            return None
-        return self.comparison.row(Way.RANDOM)
 
 
 def evaluate_improvement(
@@ -206,7 +202,6 @@ def evaluate_improvement(
     ...     [["a cat sat", "the cat sat"]] * 9, [[[1.0, 0.0], [0.5, 2.0]]] * 9, ["LM0", "qe"],
     ...     references=[("the cat sat",)] * 9,
     ... )
-    >>> from bpa_ppl.posterior.draws import Draws
     >>> from bpa_ppl.posterior.weight_draws import name_weights
     >>> after = name_weights(np.ones((2, 9, 2)), ("LM0", "qe"), constants={"canonical": [1.0, 0.0]})
     >>> print(evaluate_improvement(lists, after).changes[0])
@@ -224,17 +219,15 @@ def evaluate_improvement(
     before, after, baseline = chosen.canonical, chosen.choice, str(Way.CANONICAL)
     if gain is not None or has_preferences(lists):
         comparison = NewChoices(draws, gain).add(chosen.lists, after).comparison
+    selected = baseline
     if draws.lacks_canonical:
         compared = comparison or read_comparison(draws.record)
         row = None if compared is None else compared.baseline
         if row is None or row.scores(chosen.lists) is None:
             row = BaselineRow(Way.FIRST)
-        baseline, before = row.label, row.choose(chosen.lists)
+        selected, baseline, before = row.name, row.label, row.choose(chosen.lists)
     column = find_system_column(lists, [source.column for source in find_indicators(draws)])
-    why = explain_rows(chosen.lists, draws, after, before)
-    shares = system_shares(lists, before, after, column=column)
-    choices = lists, before, after, baseline, why, shares, column
-    changes, scored, reason = list[ScoreChange](), np.arange(len(lists)), ""
+    changes, scored, reason = tuple[ScoreChange, ...](), np.arange(len(lists)), ""
     if gain is not None:
         if isinstance(gain, Column):
             gains, first = gains_in(lists, gain), lists.offsets[:-1]
@@ -243,24 +236,33 @@ def evaluate_improvement(
                 message = f"no {gain.column} of a chosen candidate: judge them"
                 raise DataError(message, lists.origin, code="no-data")
         both, metrics = (before[scored], after[scored]), choose_metrics(gain)
-        changes = [*compare_scores(lists[scored], *both, metrics, seed=seed)]
+        changes = compare_scores(lists[scored], *both, metrics, seed=seed)
     elif comparison is not None:
         scored = Judged.by_preferences(lists).sentences
-        row, adapted = comparison.baseline, comparison.row(Way.ADAPTED)
-        if baseline == Way.CANONICAL:
-            row = comparison.row(Way.CANONICAL)
+        row, adapted = comparison.row(selected), comparison.row(Way.ADAPTED)
         if row is None or adapted is None:
             reason = "the preferred candidate is the first of each list"
         else:
             change = row.change(ACCURACY)
-            changes = [replace(change, after=replace(change.after, value=adapted.gain))]
+            changes = (replace(change, after=replace(change.after, value=adapted.gain)),)
     else:
         reason = explain_missing_gains(lists, draws).message.removeprefix(locate(lists.origin))
-    if reason:
-        return Improvement(*choices, unknown=reason, drift=reranker.drift)
-    changed = int(find_changed(lists, before, after)[scored].sum())
-    counts = len(scored), changed
-    return Improvement(*choices, tuple(changes), gain, comparison, *counts, drift=reranker.drift)
+    return Improvement(
+        changes,
+        0 if reason else int(find_changed(lists, before, after)[scored].sum()),
+        0 if reason else len(scored),
+        (baseline, str(Way.ADAPTED)),
+        lists=lists,
+        before=before,
+        after=after,
+        explanations=explain_rows(chosen.lists, draws, after, before),
+        systems=system_shares(lists, before, after, column=column),
+        system_column=column,
+        gain=gain,
+        comparison=replace(comparison, selected=selected) if comparison and not reason else None,
+        unknown=reason,
+        drift=reranker.drift,
+    )
 
 
 def describe_improvement(
@@ -280,10 +282,7 @@ def describe_improvement(
     verdict = Headline(str(result), passed, [*caveats, *drift])
     if result.unknown:
         return verdict, []
-    caption = (
-        f"{result.sentences} sentences. Before: {result.baseline}; after: the predictive decision. "
-    )
-    caption += (
+    caption = f"{result.sentences} sentences. " + (
         "The interval is that of the table below."
         if result.gain is None
         else "Intervals by paired bootstrap over sentences. Length: words over those of the "
@@ -291,11 +290,10 @@ def describe_improvement(
     )
     scores = [change.after for change in result.changes if change.after.signature]
     signatures = ", ".join(f"{metric_title(one)} {one.signature}" for one in scores)
-    blocks: list[Block] = [tabulate_changes(result.changes, caption=caption)]
+    blocks: list[Block] = [tabulate_changes(result.changes, result.titles, caption)]
     if result.comparison is not None:
         blocks = [*picture_ways(result.comparison), *blocks, result.comparison.block()]
-    if result.comparison is not None and (share := result.comparison.share_of_best):
-        blocks.append(f"{share[:1].upper()}{share[1:]}.")
+        blocks += map(as_sentence, filter(None, [result.comparison.share_of_best]))
     blocks += [f"Signatures: {signatures}."] if signatures else []
     return verdict, [Section("Did it help?", blocks)]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import format_count, format_fixed
+from bpa_ppl._runtime.messages import as_sentence, format_count, format_fixed
 from bpa_ppl.diagnostics.check.check import Report, check_and_record
 from bpa_ppl.diagnostics.check.diagnostic import list_components
 from bpa_ppl.diagnostics.page import (
@@ -162,7 +162,7 @@ def _describe_comparison(draws: Draws, report: Report) -> list[Section]:
     if comparison is None:
         return []
     notes = *(note.message for note in comparison.messages), str(draws.record.indicators or "")
-    sentences = [f"{note[:1].upper()}{note[1:]}." for note in notes if note] if report else [_DOUBT]
+    sentences = [as_sentence(note) for note in notes if note] if report else [_DOUBT]
     return [Section(_COMPARED, [*picture_ways(comparison), *sentences, comparison.block()])]
 
 
@@ -223,14 +223,10 @@ def _tabulate_weights(draws: WeightDraws, unit: str) -> Table:
         cells = {"canonical": text, "mean": text, "moved": "fixed"}
         rows.append([name, *(cells.get(column, "") for column in columns)])
     caption = (
-        f"{_capitalise(unit)}. Mean and equal-tailed {_PERCENT} interval of the posterior; the "
+        f"{as_sentence(unit)} Mean and equal-tailed {_PERCENT} interval of the posterior; the "
         "share is that of the mean in the sum of the absolute values."
     )
     return Table(("feature", *columns), rows, caption)
-
-
-def _capitalise(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _describe_other_variables(draws: Draws) -> list[Section]:
@@ -326,7 +322,7 @@ def _picture_forest(weights: WeightDraws, unit: str) -> Html:
     shown = sorted(weights.largest_shifts(_MAX_FOREST), key=lambda k: -weights.mean[k])
     suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(weights.features) else ""
     alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
-    caption = f"{_capitalise(unit)}. {_FOREST}{suffix}"
+    caption = f"{as_sentence(unit)} {_FOREST}{suffix}"
     return embed_figure(_draw_forest(weights, shown), alternative, caption, "svg")
 
 

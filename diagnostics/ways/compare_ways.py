@@ -109,7 +109,8 @@ class BaselineComparison(Outcome):
         rows: the adapted weights (if they were compared), the baselines, single features, the
             random and the best candidate.
         unit: the name of the gain; `accuracy` for preferences.
-        selected: the name of the baseline of the highest mean gain on the adaptation sentences.
+        selected: the name of the baseline: that of the highest mean gain on the adaptation
+            sentences or, for choices that are compared with earlier ones, how those were made.
         evaluation: `leave-one-out`: choices from a list do not use its gains; `in-sample`: those
             of the adapted weights do; or `new lists`.
         unjudged: the number of candidates without a gain, or of answers of "no difference".
@@ -157,7 +158,7 @@ class BaselineComparison(Outcome):
 
     @property
     def baseline(self) -> BaselineRow | None:
-        """The row of the best baseline, as selected on the adaptation sentences."""
+        """The row of the selected baseline."""
         return self.row(self.selected)
 
     def sentence(self, row: BaselineRow, *, advise: bool = True) -> str:
@@ -207,13 +208,10 @@ class BaselineComparison(Outcome):
 
     @property
     def others(self) -> list[BaselineRow]:
-        """Other baselines that the choices from new lists do not beat, if they beat the best.
-
-        The best baseline is that of the adaptation lists; on new ones another may be better.
-        """
+        """Other ways that the choices from new lists do not beat, if they beat the baseline."""
         if self.evaluation != NEW or self.baseline is None or self.baseline.verdict != BETTER:
             return []
-        return [r for r in self.rows if r.kind == "baseline" and r.verdict in (UNCLEAR, WORSE)]
+        return [r for r in self.rows if r.kind != "feature" and r.verdict in (UNCLEAR, WORSE)]
 
     @property
     def share_of_best(self) -> str:

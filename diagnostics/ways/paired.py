@@ -238,7 +238,7 @@ class Scoreboard(Outcome):
 
 
 def tabulate_changes(
-    changes: Iterable[ScoreChange], titles: Sequence[str] = ("before", "after"), caption: str = ""
+    changes: Iterable[ScoreChange], titles: Sequence[str], caption: str = ""
 ) -> Table:
     """Return the table of the scores of two choices, a row for each metric."""
     header = ("corpus score", *titles, "difference", INTERVAL, "verdict")
