@@ -13,7 +13,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import MINUS, as_sentence, format_count, format_signed
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.check.check import check_and_record
-from bpa_ppl.diagnostics.page import Block, Headline, Section, Table, side_by_side
+from bpa_ppl.diagnostics.page import Block, Headline, Section, Table, items, side_by_side
 from bpa_ppl.diagnostics.pages.report import picture_ways, posterior_page
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices, read_comparison
 from bpa_ppl.diagnostics.ways.explanations import (
@@ -32,8 +32,6 @@ from bpa_ppl.diagnostics.ways.paired import (
     choose_metrics,
     compare_scores,
     find_changed,
-    metric_title,
-    tabulate_changes,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import (
     BaselineRow,
@@ -288,13 +286,11 @@ def describe_improvement(
         else "Intervals by paired bootstrap over sentences. Length: words over those of the "
         "references."
     )
-    scores = [change.after for change in result.changes if change.after.signature]
-    signatures = ", ".join(f"{metric_title(one)} {one.signature}" for one in scores)
-    blocks: list[Block] = [tabulate_changes(result.changes, result.titles, caption)]
+    blocks: list[Block] = [result.block(caption)]
     if result.comparison is not None:
         blocks = [*picture_ways(result.comparison), *blocks, result.comparison.block()]
         blocks += map(as_sentence, filter(None, [result.comparison.share_of_best]))
-    blocks += [f"Signatures: {signatures}."] if signatures else []
+    blocks += [items(result.notes)] if result.notes else []
     return verdict, [Section("Did it help?", blocks)]
 
 

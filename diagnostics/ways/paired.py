@@ -222,27 +222,28 @@ class Scoreboard(Outcome):
     sentences: int
     titles: tuple[str, str] = ("canonical", "adapted")
 
-    def _summarise(self) -> tuple[str, Table, Sequence[str]]:
-        before, after = self.titles
-        title = f"{self.changed} of {self.sentences} choices changed from {before} to {after}"
-        notes = list[str]()
-        for change in self.changes:
-            details: list[Any] = [change.before.details, change.after.details]
-            name = f"{change.after.name}.judged"
-            counts = [int(d.get(name, self.sentences)) for d in details]
+    def block(self, caption: str = "") -> Table:
+        """Return the table, with a row for each metric."""
+        header = ("corpus score", *self.titles, "difference", INTERVAL, "verdict")
+        return Table(header, [change.cells for change in self.changes], caption).without_empty()
+
+    @property
+    def notes(self) -> list[str]:
+        """How many choices are judged, where some are not, and the signatures of the scores."""
+        judged, signatures = list[str](), list[str]()
+        for before, after in ((change.before, change.after) for change in self.changes):
+            title, details = metric_title(after), list[Any]([before.details, after.details])
+            counts = [int(d.get(f"{after.name}.judged", self.sentences)) for d in details]
             if min(counts) < self.sentences:
-                of = f"{counts[0]} {before} and {counts[1]} {after} of {self.sentences}"
-                notes.append(f"{change.cells[0]}: means of the choices that are judged, {of}")
-        notes += [of.after.signature for of in self.changes if of.after.signature]
-        return title, tabulate_changes(self.changes, self.titles), notes
+                pairs = zip(counts, self.titles, strict=True)
+                of = " and ".join(f"{count} of {way}" for count, way in pairs)
+                judged.append(f"{title}: means of the choices that are judged, {of}")
+            signatures += [f"{title}: {after.signature}"] if after.signature else []
+        return [*judged, *signatures]
 
-
-def tabulate_changes(
-    changes: Iterable[ScoreChange], titles: Sequence[str], caption: str = ""
-) -> Table:
-    """Return the table of the scores of two choices, a row for each metric."""
-    header = ("corpus score", *titles, "difference", INTERVAL, "verdict")
-    return Table(header, [change.cells for change in changes], caption).without_empty()
+    def _summarise(self) -> tuple[str, Table, Sequence[str]]:
+        changed = f"{self.changed} of {self.sentences} choices changed"
+        return f"{changed} from {' to '.join(self.titles)}", self.block(), self.notes
 
 
 def metric_title(score: Score) -> str:

@@ -130,8 +130,12 @@ def test_texts_on_standard_output_and_no_scores_without_references(
     summary = rerank_to(lists.without("references"), reranker, "-")
     assert (summary.scores.changes, summary.sentences) == ((), 90)
     assert str(summary).endswith("of 90 choices changed from first candidate to adapted weights")
-    expected = "\n".join(rerank(lists, posterior, unchecked=True).texts) + "\n"
-    assert capfdbinary.readouterr().out == expected.encode()
+    texts = rerank(lists, posterior, unchecked=True).texts
+    ranked = replace(lists.without("references"), totals=np.cos(np.arange(len(lists.features))))
+    changed = sum(np.not_equal(ranked.chosen(ranked.best(ranked.totals)), texts))
+    words = f"{changed} of 90 choices changed from total of the decoder to adapted weights"
+    assert str(rerank_to(ranked, reranker, "-")) == words
+    assert capfdbinary.readouterr().out == 2 * ("\n".join(texts) + "\n").encode()
 
 
 def test_error_keeps_existing_files(

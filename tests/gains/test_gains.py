@@ -152,7 +152,7 @@ def test_mean_is_over_judged_choices(partial_lists: NBest) -> None:
     assert score.details == {"mqm.judged": counts[0]}
     total, judged = count_statistics(partial_lists, "mqm")[rows[0]].sum(axis=0)
     assert total / judged == score.value
-    note = f"judged, {counts[0]} canonical and {counts[1]} adapted of 60"
+    note = f"judged, {counts[0]} of canonical and {counts[1]} of adapted"
     assert note in str(compare_choices(partial_lists, *choices, "mqm"))
     assert "judged" not in str(compare_choices(partial_lists, *choices, "lm"))
 
