@@ -18,7 +18,7 @@ from dataclasses import is_dataclass
 from glob import glob
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Unpack, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, Unpack, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -60,17 +60,18 @@ def check_outputs(command: Callable[..., Any], values: Mapping[str, Any]) -> dic
     bpa_ppl.errors.UsageError: ./new.txt is also another file of this command: choose another name
     """
     values, inputs, outputs = dict(values), set[str](), dict[str, tuple[AnyPath, ...]]()
-    for name, (default, marks, kind) in read_marks(command).items():
-        value = values.get(name, default)
-        written = [mark for mark in marks if isinstance(mark, Written)]
-        if written and value is not None and is_standard(value):
-            values[name] = type(value)(STANDARD)
-            outputs[name] = (STANDARD,)
-        elif written and value is not None:
-            outputs[name] = (*written[-1].files(value),)
-        elif name in values and WORD not in marks:
-            texts = _texts(msgspec.to_builtins(_without_words(value, kind), enc_hook=str))
-            names = expand_patterns(texts)
+    hints = read_hints(command)
+    for name, hint in hints.items():
+        for mark in [mark for mark in list_marks(hint) if isinstance(mark, Written)][-1:]:
+            value = values.get(name, inspect.signature(command).parameters[name].default)
+            if value is not None and is_standard(value):
+                values[name] = type(value)(STANDARD)
+                outputs[name] = (STANDARD,)
+            elif value is not None:
+                outputs[name] = (*mark.files(value),)
+    for name, value, marks in iter_options(hints, values):
+        if name not in outputs and WORD not in marks:
+            names = expand_patterns(_texts(msgspec.to_builtins(value, enc_hook=str)))
             inputs.update(chain(names, *map(_files_of_lists, names)))
     require_distinct(outputs, inputs)
     return values
@@ -84,18 +85,12 @@ def _files_of_lists(path: str) -> Iterator[str]:
             yield from map(str, folder.rglob("*"))
 
 
-def read_marks(
-    command: Callable[..., Any],
-) -> dict[str, tuple[Any, tuple[object, ...], object]]:
-    """Return the default of each parameter of a command, what marks its type, and its type."""
-    if not inspect.isfunction(command):  # a method of Cyclopts, such as one that prints help
-        return {}
-    hints = get_type_hints(command, include_extras=True)
-    parameters = inspect.signature(command).parameters
-    return {
-        name: (one.default, (*list_marks(hints[name]),), hints[name])
-        for name, one in parameters.items()
-    }
+def read_hints(command: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotated type of each parameter of a command.
+
+    There are none of a method of Cyclopts, such as one that prints help.
+    """
+    return get_type_hints(command, include_extras=True) if inspect.isfunction(command) else {}
 
 
 def list_marks(hint: object) -> Iterator[object]:
@@ -110,21 +105,30 @@ def list_marks(hint: object) -> Iterator[object]:
         yield from list_marks(member)
 
 
-def _without_words(value: Any, kind: object) -> Any:
-    """Return the options of a group that may name files; other values as they are.
+def iter_options(
+    hints: Mapping[str, Any], values: Mapping[str, Any], marks: tuple[object, ...] = ()
+) -> Iterator[tuple[str, Any, tuple[object, ...]]]:
+    """Yield name, value and marks of each option that was given.
+
+    Those of a group come one by one, and have its marks, too. A group is an unpacked TypedDict, or
+    a dataclass, of which only the values other than the defaults are given.
 
     Args:
-        value: of a parameter of a command.
-        kind: the type of the parameter; a group is a dataclass or an unpacked TypedDict.
+        hints: the annotated type of each parameter.
+        values: those that were given, by parameter.
+        marks: of the group.
     """
-    if get_origin(kind) is Unpack:
-        group, options = get_args(kind)[0], value
-    elif is_dataclass(value):
-        group, options = type(value), vars(value)
-    else:
-        return value
-    hints = get_type_hints(group, include_extras=True)
-    return {name: one for name, one in options.items() if WORD not in list_marks(hints[name])}
+    for name, value in values.items() if hints else ():
+        own, group = (*marks, *list_marks(hints[name])), cast("Any", type(value))
+        if get_origin(hints[name]) is Unpack:
+            group, options = get_args(hints[name])[0], value
+        elif is_dataclass(value):
+            default = vars(group())
+            options = {option: one for option, one in vars(value).items() if one != default[option]}
+        else:
+            yield name, value, own
+            continue
+        yield from iter_options(get_type_hints(group, include_extras=True), options, own)
 
 
 def require_distinct(outputs: Mapping[str, Iterable[AnyPath]], inputs: Iterable[AnyPath]) -> None:

@@ -17,7 +17,7 @@ from bpa_ppl.cli.adapt import adapt
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.options import describe_setting
-from bpa_ppl.cli.outputs import read_marks
+from bpa_ppl.cli.outputs import list_marks, read_hints
 from bpa_ppl.decoding.options import OPTIONS as RERANKING
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.extending import Settings
@@ -116,7 +116,7 @@ def test_what_an_option_needs_exists(words: tuple[str, ...]) -> None:
     options = {one.field_info.name for one in parameters_of(*words)}
     function = find_command(words).default_command
     assert function is not None
-    for _, marks, _ in read_marks(function).values():
+    for marks in map(list_marks, read_hints(function).values()):
         needed = {name for mark in marks if isinstance(mark, Needs) for name in mark.one_of}
         assert {name.partition("=")[0] for name in needed} <= options
 

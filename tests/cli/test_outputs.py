@@ -21,7 +21,7 @@ from support.posteriors import RecipeRecord, SourceRecord, read_weight_draws, wi
 
 from bpa_ppl import UsageError, write_posterior
 from bpa_ppl.cli.app import app, run_command
-from bpa_ppl.cli.outputs import WORD, Written, check_outputs, read_marks
+from bpa_ppl.cli.outputs import WORD, Written, check_outputs, list_marks, read_hints
 
 #: Parameters that name no output, and take any text. One that is not here fails the tests: give
 #: its type `Written` if it names an output, or add it.
@@ -87,7 +87,8 @@ def list_commands() -> tuple[list[Command], set[str], set[str]]:
     """Return each command that has outputs, and the names of parameters not known here, and all."""
     commands, unknown, names = [], set[str](), set[str]()
     for words, command in iter_commands(app):
-        marks = {name: of for name, (_, of, _) in read_marks(command.default_command).items()}
+        hints = read_hints(command.default_command).items()
+        marks = {name: (*list_marks(hint),) for name, hint in hints}
         named = [one for one in command.assemble_argument_collection() if one.names]
         names |= {one.name for one in named}
         parameters = [
