@@ -68,10 +68,6 @@ def find_better_way(draws: WeightDraws) -> BaselineRow | None:
     comparison = read_comparison(draws.record)
     rows = () if comparison is None else comparison.rows
     better = [row for row in rows if (row.kind, row.verdict) == ("baseline", WORSE)]
-    usable = [row for row in better if row.feature_weights and _knows(draws, row)]
+    names = {*draws.features, *draws.fixed}
+    usable = [row for row in better if not names.isdisjoint(row.feature_weights)]
     return max(usable, key=lambda row: row.gain, default=None)
-
-
-def _knows(draws: WeightDraws, row: BaselineRow) -> bool:
-    """Return whether the features of a way are features of the posterior."""
-    return not {*row.feature_weights}.isdisjoint([*draws.features, *draws.fixed])

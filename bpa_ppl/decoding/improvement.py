@@ -308,8 +308,7 @@ def describe_changes(result: Improvement) -> list[Section]:
     explained, lists, gain = result.explanations, result.lists, result.gain
     if not explained:
         return []
-    against = f"compared with the {result.baseline}"
-    words = f"{len(explained)} of {len(lists)} choices changed {against}."
+    words = f"{len(explained)} of {len(lists)} choices changed compared with the {result.baseline}."
     size = np.abs([e.difference for e in explained])
     values = np.full((2, len(lists)), np.nan)
     gained = values[0]
@@ -380,15 +379,12 @@ def describe_systems(result: Improvement) -> list[Section]:
     if not result.systems:
         return []
     column = result.system_column
-    caption = (
-        f"Shares of the choices by {column}. Before: {result.baseline}; after: the predictive "
-        "decision. A text that several produced counts for each of them in equal parts."
-    )
+    caption = "A text that several systems produced counts for each of them in equal parts."
     rows = [
         [name or "none", f"{before:.1%}", f"{after:.1%}", format_signed(100 * (after - before), 1)]
         for name, before, after in result.systems
     ]
-    table = Table([column, "before", "after", "change"], rows, caption)
+    table = Table([column, *result.titles, "change"], rows, caption)
     return [Section(f"Choices by {column}", [table])]
 
 

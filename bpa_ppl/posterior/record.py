@@ -376,7 +376,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
         figures: what the sampler reports about its run.
         from_prior: the comparison with draws of the prior; None if few of them have weight.
         feature_scales: how features vary within the lists.
-        comparison: the comparison with simple baselines, as from `BaselineComparison.record`.
+        comparison: the comparison with simple baselines, as from `to_record`.
         options: the options that were passed to `adapt`, and the canonical weights.
         verdict: the result of the check.
         flat: site -> the number of its cells that the density does not depend on.

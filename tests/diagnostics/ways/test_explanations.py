@@ -181,7 +181,7 @@ def test_page_of_judged_lists() -> None:
     improvement = evaluate_improvement(lists, adapted())
     assert improvement.explanations[3].deciding == ("qe",)
     shares = Outline(page("", Headline(""), describe_systems(improvement)))
-    assert shares.column(0, "after") == {HOSTILE: "100.0%", "X": "0.0%", "Z": "0.0%"}
+    assert shares.column(0, "adapted weights") == {HOSTILE: "100.0%", "X": "0.0%", "Z": "0.0%"}
     assert shares.column(0, "change") == {HOSTILE: "+100.0", "X": "−100.0", "Z": "+0.0"}
     terms = Outline(page("", Headline(""), describe_changes(improvement)))
     contributions = terms.column(0, "contribution")
