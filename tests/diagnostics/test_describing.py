@@ -236,6 +236,7 @@ MAY_JUDGE = "may be a judgement: it "
             "has judgements as texts, such as '5/5': write",
         ),
         (["yes", "No", "yes", "true", "no", "no"], "has judgements as texts, such as 'yes': write"),
+        (["5 stars", "1 star"] * 3, "has judgements as texts, such as '5 stars': write"),
         ([*"ABCAB", None], "has texts (3 different)"),
         ([[1]] * 6, "has lists"),
         ([{"a": 1}] * 6, "has values of other types"),

@@ -876,6 +876,7 @@ REFUSED: dict[str, list[tuple[str | bytes, int, str, str]]] = {
         ("id\thypothesis\tlm", 1, "unknown-format", r"known format \(fairseq, openai, jsonl: an"),
         ("0 | a cat | LM0= -1 | -1", 1, "unknown-format", r"if it is one of these \(--format N"),
         ('{"model": "m", "hypotheses": []}', 1, "unknown-format", "the fields are 'model, hypoth"),
+        ('{"a": [{"b": 1}]}', 1, "unknown-format", r"""if a has the rows, .* '\."a"\[\]' """),
         ('{"a": {"b": 1}}', 1, "unknown-format", r"fields are 'a.b'\): name them in the format, j"),
         ('{"text": "a"}', 1, "unknown-format", "jsonl:id=NAME,text=NAME, jsonl:chosen=NAME,rej"),
         *(
@@ -969,6 +970,9 @@ REFUSED: dict[str, list[tuple[str | bytes, int, str, str]]] = {
         ('{"author": {"id": 1}, "text": "a"}', 1, "missing-column", "no column id .*id=NAME"),
         ('{"id": 0, "candidates": [{"lm": 1}], "text": "a"}', 1, "missing-column", "column text"),
         ('{"id": 7, "text": ["a", "b"]}', 1, "bad-data", "text is a list of texts: name it as the"),
+        ('{"id": 0, "text": "a"} {"id": 0}', 1, "bad-line", r"several objects .*, `jq -c \. "),
+        ('{\n"rows": [{"id": 0}]\n}', 1, "bad-line", r"""several lines: .* -c '\."rows"\[\]' """),
+        ("[[0, 1]]", 1, "bad-data", "not an object with fields: write objects such as"),
         ('{"candidates": [{"text": "a", "\\u0007": 1}]}', 0, "bad-name", r"the column \\x07 has a"),
     ],
     **{
@@ -1427,6 +1431,8 @@ def test_what_is_said_of_lists_of_other_tools() -> None:
     assert "judge.score" not in warning
     singles = read_nbest([f'{{"id": {k}, "candidates": ["t{k}"]}}' for k in range(2)])
     assert "give the candidates of one sentence the same id" in str(describe(singles).warnings)
+    wide = singles.with_extras(other=["x", "y"])
+    assert "frame.melt('id', ['text', 'other'], 'system', 'answer')" in str(describe(wide).warnings)
     systems = read_nbest(FIELD / "4" / "wide.csv", format="csv:id=seg_id,text=hyp.A")
     (warning,) = describe(systems).warnings
     assert "pandas.wide_to_long(frame, ['hyp', 'esa'], i='ID', j='system', sep='.'" in warning

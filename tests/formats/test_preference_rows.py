@@ -62,6 +62,14 @@ def test_the_golden_file_of_an_arena() -> None:
 # --- answers -------------------------------------------------------------------------------------
 
 
+def test_fields_of_both_answers_are_columns_of_the_candidates() -> None:
+    scores = {"score_chosen": 2, "score_rejected": 1, "chosen-rating": 5, "rejected-rating": 3}
+    named = {"chosen_model": "x", "rejected_model": "y", "chosen_id": 7, "rejected_id": 8}
+    lists = read(PAIR | scores | named)
+    assert dict(lists.extras) == {"score": (2, 1), "rating": (5, 3), "system": ("x", "y")}
+    assert lists.sentence_extras["rejected_id"] == (8,)
+
+
 @pytest.mark.parametrize("names", [("chosen", "rejected"), ("response_a", "response_b")])
 def test_answers_are_texts_turns_or_candidates(names: tuple[str, str]) -> None:
     row = PAIR if names[0] == "chosen" else ARENA
