@@ -1395,18 +1395,17 @@ def test_files_of_users(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
             assert read_column(lists, name)[0] == pytest.approx(value)
 
 
-def test_fields_of_other_tools_are_kept_or_named(tmp_path: Path) -> None:
-    path = tmp_path / "lists.jsonl"
+def test_fields_of_other_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = "lists.jsonl"
     succeed("convert", "ranked", FIELD / "4/rewardbench2.jsonl", "-o", path)
     kept = read_nbest(path).sentence_extras
+    assert (kept["subset"][0], kept["scores"][0]) == ("Factuality", [[-2.1], [-3.4], [-7.9]])
     succeed("convert", "alpacaeval", FIELD / "10/annotations.json", "--bad", "drop", "-o", path)
     assert read_nbest(path).texts(0) == ["apple", "a carrot"]
-    assert (kept["subset"][0], kept["scores"][0]) == ("Factuality", [[-2.1], [-3.4], [-7.9]])
-    for file, shown in (
-        ("42/min.json", "not a task of Label Studio's JSON export"),
-        ("4/labelstudio_ranker.json", "no field first in its data"),
-    ):
-        refused("convert", "labelstudio", FIELD / file, "-o", tmp_path / "x", mention=shown)
+    task, words = FIELD / "4/labelstudio_ranker.json", ("convert", "labelstudio", "-o", "x")
+    refused(*words, task, mention="no field first in its data")
+    refused(*words, FIELD / "42/min.json", mention="not a task of Label Studio's JSON export")
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
