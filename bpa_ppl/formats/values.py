@@ -327,7 +327,8 @@ def parse_strictly(
             values.append(parse_json(text, origin, number, parameter))
         except DataError as error:
             begun, rest = text.strip(), b"\n".join(lines[number - first :]).decode(errors="ignore")
-            value, end = [] if begun == "[" else {}, 0
+            value: Any = [] if begun == "[" else {}
+            end = 0
             with suppress(ValueError, RecursionError):
                 value, end = json.JSONDecoder().raw_decode(rest.strip())
             several = end > 0 and begun[end:].lstrip()[:1] == "{"
