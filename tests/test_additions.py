@@ -267,11 +267,6 @@ def test_a_text_is_a_name_with_settings(
     assert registry.resolve(text) == registry.resolve(name, settings)
 
 
-def test_settings_replace_those_after_the_name() -> None:
-    replaced = LIKELIHOODS.resolve("margin:gamma=4", {"gamma": 1})
-    assert replaced == LIKELIHOODS.resolve("margin:gamma=1")
-
-
 @pytest.mark.parametrize(
     ("registry", "text", "code", "mention"),
     [

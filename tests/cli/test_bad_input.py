@@ -79,6 +79,7 @@ COMMANDS = [
     ("adapt nb*t -w moses.ini -r ref -o nbest", "nbest is also another file"),
     ("judge nbest", "--output"),
     (f"{ADAPT} -o none/x", "none/x: "),
+    (f"{RERANK} -o ref/x", "ref/x: "),
     (f"{RERANK} -o ''", "empty", "(--output)"),
     (f"{RERANK} --details=", "empty", "(--details)"),
     (f"{ADAPT} -o ''", "empty", "(--output)"),

@@ -21,7 +21,7 @@ from bpa_ppl.adapting.adapt import adapt_draws
 from bpa_ppl.adapting.run_sampler import draw
 from bpa_ppl.densities.target import evaluate
 from bpa_ppl.densities.weights_target import choose_coordinates
-from bpa_ppl.extending import NoLikelihood, Sampled, Target, log_linear
+from bpa_ppl.extending import NoLikelihood, Sampled, Target
 from bpa_ppl.models.priors.scale import LogNormalScale
 
 FEATURES, LISTS, SIZE = 100, 3, 3
@@ -197,24 +197,6 @@ def test_chains_that_stay_keep_all_weights() -> None:
     stays = (np.diff(directions, axis=1) == 0).all(axis=2)
     assert 0.5 < stays.mean() < 0.9
     np.testing.assert_array_equal(stays, (np.diff(weights, axis=1) == 0).all(axis=2))
-
-
-@pytest.mark.parametrize("model", ["user", "published"])
-def test_weights_stay_as_they_are(model: str) -> None:
-    """In models of a user, and for samplers whose steps are in the units of the weights."""
-    target = build("canonical")
-    if model == "published":
-        with jax.enable_x64(True):
-            walk = SAMPLERS["rwm-isotropic"](warmup=5, draws=5)
-            expected = walk.sample(target, 0, lambda *_: None).z["weights"]
-            np.testing.assert_array_equal(draw(walk, target).z["weights"], expected)
-        return
-
-    def same(lists: Any, prior: Any, likelihood: Any) -> None:
-        log_linear(lists, prior, likelihood)
-
-    target = replace(target, model=same)
-    assert choose_coordinates(target) is target
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl import DataError, NBest, UsageError, adapt, corpus_score, from_lists
+from bpa_ppl import DataError, NBest, UsageError, corpus_score, from_lists
 from bpa_ppl.diagnostics.ways.headroom import headroom
 from bpa_ppl.extending import oracles
 
@@ -19,18 +19,6 @@ from bpa_ppl.extending import oracles
 def lists_of(texts: list[list[str]], references: list[list[str]], **arguments: Any) -> NBest:
     features = [np.zeros((len(t), 1)) for t in texts]
     return from_lists(texts, features, ["LM0"], references=references, **arguments)
-
-
-def test_adapt_scores_each_text_once() -> None:
-    scored: list[str] = []
-
-    def words(candidates: list[str]) -> list[float]:
-        scored.extend(candidates)
-        return [float(len(text.split())) for text in candidates]
-
-    lists = from_lists([["a b", "a", "a b"], ["c", "d e"]], [[[1], [2], [3]], [[0], [1]]], ["F"])
-    adapt(lists, {"F": 0.5}, gain=words, likelihood="margin", sampler="map")
-    assert sorted(scored) == ["a", "a b", "c", "d e"]
 
 
 @pytest.mark.parametrize("metric", ["ter", "bleu"])  # in threads, and in processes

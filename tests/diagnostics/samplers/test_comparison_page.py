@@ -159,3 +159,25 @@ def test_the_variables_that_are_furthest_off_are_drawn() -> None:
     densities, _ = draw_pictures({"s": draws}, truth, {"s": names[::-1]}, {"s": []})
     assert re.findall('aria-label="(.)"', str(densities)) == names[2:]
     assert "6 of 8 variables, those that are furthest off." in str(densities)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_joint_test")
+@pytest.mark.parametrize("with_reference", [True, False])
+def test_more_samplers_than_colours_have_a_plot_each(with_reference: bool) -> None:
+    steps = np.ones((4, 200))
+    names = [f"sampler {k}" for k in range(7)]
+    given = {
+        name: external_posterior(autoregressive(0.1, 4, 200, 2, k), NAMES, n_steps=steps)
+        for k, name in enumerate(names)
+    }
+    reference = external_posterior(autoregressive(0.1, 4, 400, 2, 9), NAMES)
+    html = render_comparison(compare(given, reference if with_reference else None))
+    figures = re.findall(r"<figure>.*?</figure>", html, re.DOTALL)
+    assert len(figures) == 2 + with_reference  # densities, ECDFs, errors
+    for figure in figures:
+        titles = re.findall(r'aria-label="([^"]*)"', figure)
+        assert [title.split(", ")[-1] for title in titles] == names
+        assert "legend" not in figure
+        assert set(re.findall(r'class="line (c\d)', figure)) == {"c0"}
+        assert figure.count('class="line c0"') == len(names)

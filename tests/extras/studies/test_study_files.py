@@ -213,3 +213,11 @@ def test_the_curves_of_delta_are_those_of_the_published_sample() -> None:
         delta = float(method.name.removeprefix("delta-"))
         assert method.component() == SAMPLERS["heuristic"](draws=100, delta=delta)
         assert method.prior == "isotropic:variance=1.0"
+
+
+def test_settings_may_follow_a_name(study_file: Path) -> None:
+    text = 'like = "imh:draws=50"\nlikelihood = "margin:gamma=4"\nrule = "mbr:gain=chrf"'
+    method = edit_study(study_file, (VARIANT, text)).methods[-1]
+    assert method.component() == SAMPLERS.resolve("imh", {"draws": 50})
+    assert method.resolve_likelihood() == LIKELIHOODS["margin"](gamma=4)
+    assert method.with_settings({"gamma": 1}).resolve_likelihood() == LIKELIHOODS["margin"](gamma=1)
