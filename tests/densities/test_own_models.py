@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 import pytest
 from numpyro.distributions.constraints import real_vector
 from scipy.special import log_expit, logsumexp
-from scipy.stats import halfnorm, lognorm, norm
+from scipy.stats import halfnorm, lognorm, multivariate_normal, norm
 from support import reference_model
 from support.moment_checks import assert_moments
 from support.raising import raises
@@ -556,3 +556,41 @@ def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(sampler: str
     assert posterior.attrs["model"] == "learned_scale"
     assert len(bpa.rerank(target.pool, posterior, unchecked=True).choice) == SENTENCES
     assert list(bpa.point_weights(posterior)) == ["LM0"]
+
+
+BETWEEN = 0.4  # standard deviation of the weights of a domain around what domains share
+
+
+def by_domain(lists: Any, prior: Any, likelihood: Any) -> None:
+    """λ_d ~ N(μ, 0.4²), μ ~ p(λ|T): what is adapted is the first domain's weights."""
+    shared = numpyro.sample("shared", prior.distribution())
+    own = numpyro.sample("own", dist.Normal(jnp.stack([shared, shared]), BETWEEN).to_event(2))
+    observe(lists, likelihood, own)
+    numpyro.deterministic("weights", own[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", [*SLOW_SAMPLERS[:2], "imh"])
+def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str) -> None:
+    rng = np.random.default_rng(8)
+    differences = rng.normal(0.5, 1.5, size=(14, 1))
+    domain = np.arange(14) % 2
+    lists = reference_model.pairs(differences, ["LM0"])
+    lists = lists.with_sentence_extras(domain=tuple(np.array(["talks", "leaflets"] * 7)))
+    options: dict[str, Any] = {"prior": "isotropic:variance=0.7", "gain": ORACLE}
+    options["sampler"] = SAMPLERS.resolve(sampler, {"draws": 2000})
+    found = as_weight_draws(bpa.adapt(lists, {"LM0": 0.5}, model=by_domain, **options))
+    features, number = differences[:, 0], 1 - domain  # leaflets, then talks: in order of names
+    covariance = 0.7 + BETWEEN**2 * np.eye(2)
+
+    def log_p_of(own: reference_model.Array) -> reference_model.Array:
+        log_p = log_expit(-own[:, number] * features).sum(axis=1)
+        return np.asarray(log_p + multivariate_normal([0.5, 0.5], covariance).logpdf(own))
+
+    grid, p = integrated(log_p_of, [0.0, 0.0], 6.0, 201)
+    assert_moments(found.draws.values["own"][..., 0], *moments_of(grid, p))
+    np.testing.assert_array_equal(found.weights, found.draws.values["own"][:, :, 0])
+    weights = found.draws.values["own"][0, 0, :, 0]
+    expected = log_expit(-weights[number] * features)
+    np.testing.assert_allclose(found.pointwise[0, 0], expected, rtol=1e-5, atol=1e-6)
+    assert bpa.rerank(lists, found, unchecked=True).choice.shape == (14,)

@@ -111,6 +111,32 @@ def test_chains_that_disagree_or_drift_are_found(name: str, chains: slice, shift
     assert "raise warmup" in finding.advice
 
 
+@pytest.mark.parametrize(
+    ("correlation", "chains", "draws"), [(0.0, 4, 60), (0.99, 4, 1000), (0.0, 1, 200)]
+)
+def test_too_few_effective_draws_are_found(correlation: float, chains: int, draws: int) -> None:
+    values = autoregressive(correlation, chains, draws, 3, seed=1)
+    finding = failed(external_posterior(values, NAMES))["bulk ESS"]
+    assert "draw more" in finding.advice
+
+
+@pytest.mark.parametrize("length", [DRAWS // 5, DRAWS])
+def test_a_chain_that_is_stuck_is_found(length: int) -> None:
+    draws = good()
+    draws[1, 300 : 300 + length] = draws[1, 300]
+    findings = failed(name_weights(draws, NAMES))
+    assert findings["equal draws"].where == "chain 1"
+    assert "raise warmup" in findings["equal draws"].advice
+
+
+def test_weights_that_are_zero_but_for_a_few_are_refused() -> None:
+    log_weight = np.random.default_rng(3).normal(0, 0.3, size=4000)
+    log_weight[1500:] = -np.inf
+    assert check(weighted(log_weight))
+    log_weight[150:] = -np.inf
+    assert failed(weighted(log_weight)).keys() == {"Pareto k̂"}
+
+
 @pytest.mark.parametrize("draws", [1, 2, 3, 5])
 def test_a_handful_of_draws_fails_without_a_fuss(draws: int) -> None:
     values, energy = autoregressive(0.0, 1, draws, 3, seed=1), np.ones((1, draws))
