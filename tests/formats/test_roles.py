@@ -249,7 +249,7 @@ def test_adapt_without_features_shows_what_to_name(tmp_path: Path, ending: str) 
     assert again.features == ("judge_a", "tm[0]", "tm[1]")
     # If the gain is the only column of numbers, features can only be those of the texts.
     alone = from_records({name: TABLE[name] for name in ("id", "text", "human")})
-    with pytest.raises(DataError, match=r"\(add: consensus, length\)"):
+    with pytest.raises(DataError, match="--add consensus --add length; in Python add="):
         bpa.log_density(alone, **options)
 
 
