@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import reprlib
+import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -89,6 +90,16 @@ def quote(value: object, limit: int = _QUOTED) -> str:
     parts = [value[:half], value[-half:]] if len(value) > limit else [value]
     texts = [part.decode(errors="replace") if isinstance(part, bytes) else part for part in parts]
     return repr("…".join(texts))
+
+
+def write_option(option: str, values: Iterable[str]) -> str:
+    """Return how an option is given some values, on the command line and in Python.
+
+    >>> write_option("exclude", ["my lm"])
+    "--exclude 'my lm'; in Python exclude=['my lm']"
+    """
+    words = " ".join(f"--{option} {shlex.quote(value)}" for value in values)
+    return f"{words}; in Python {option}={list(values)}"
 
 
 def list_names(names: Iterable[str]) -> str:

@@ -409,8 +409,9 @@ class Summary:
         a gain needs, or some have preferences.
         """
         result = None if self._compared is None else self._compared.comparison
-        is_compared = result is not None and result.row(self._before.name) is not None
-        return replace(result, selected=self._before.name) if result and is_compared else result
+        if result is None or result.row(self._before.name) is None:
+            return result
+        return replace(result, selected=self._before.name)
 
     def __str__(self) -> str:
         threshold, promise = self._reranker.ask_below, self._reranker.promise

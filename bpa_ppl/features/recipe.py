@@ -25,7 +25,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import LARGEST, Float64, is_missing, is_number, read_number
 from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
-from bpa_ppl.errors import DataError, UsageError, list_names, locate, unknown_name
+from bpa_ppl.errors import DataError, UsageError, list_names, locate, unknown_name, write_option
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
@@ -46,7 +46,6 @@ from bpa_ppl.lists.nbest import (
     describe_candidate,
     missing_values,
     promote_to_features,
-    write_option,
 )
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 

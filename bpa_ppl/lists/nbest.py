@@ -40,6 +40,7 @@ from bpa_ppl.errors import (
     bad_value,
     escape_controls,
     list_names,
+    write_option,
     wrong_shape,
     wrong_type,
     wrong_value,
@@ -646,16 +647,6 @@ def advise_values(names: Collection[str], *, by_name: bool) -> str:
         f"give a value in their place ({values}; in Python missing={{{pairs}}}), or leave {it} out "
         f"({write_option('exclude', names)})"
     )
-
-
-def write_option(option: str, values: Iterable[str]) -> str:
-    """Return how an option is given some values, on the command line and in Python.
-
-    >>> write_option("exclude", ["my lm"])
-    "--exclude 'my lm'; in Python exclude=['my lm']"
-    """
-    words = " ".join(f"--{option} {shlex.quote(value)}" for value in values)
-    return f"{words}; in Python {option}={list(values)}"
 
 
 def demote_to_extras(lists: NBest, columns: Iterable[str]) -> NBest:

@@ -196,11 +196,12 @@ class BaselineComparison(Outcome):
         if row is not None and row.verdict == WORSE:
             level = logging.WARNING
         elif self.association is not None and self.association < _CHANCE:
-            level, simple = logging.WARNING, row is not None and row.difference <= 0
+            level = logging.WARNING
+            simple = f"; {first}" if row is not None and row.difference <= 0 else ""
             first = (
                 "the judgements do not separate the features: the adapted weights barely explain "
                 f"them ({self.association:.1f} standard errors above chance, {self.evaluation})"
-                f"{f'; {first}' if simple else ''}; give more of them, or add features"
+                f"{simple}; give more of them, or add features"
             )
         others = (self.sentence(other) for other in self.others)
         notes = Note(level, first), *(Note(logging.INFO, m) for m in (*others, self.share_of_best))
@@ -231,13 +232,14 @@ class BaselineComparison(Outcome):
     @property
     def notes(self) -> list[str]:
         """Sentences on how the numbers were computed."""
-        lacking = f"{format_count(self.unjudged, 'candidate')} without a gain left out."
-        if self.unit == ACCURACY:
-            lacking = f"{format_count(self.unjudged, 'answer')} of “no difference” left out."
-        doubtful = f"Unreliable for {format_count(self.doubtful, 'list')} (Pareto k̂ > 0.7)."
-        evaluated = _EVALUATED[self.evaluation]
-        notes = {evaluated: evaluated, doubtful: self.doubtful, lacking: self.unjudged}
-        return [note for note, is_said in notes.items() if is_said]
+        notes = list(filter(None, [_EVALUATED[self.evaluation]]))
+        if self.doubtful:
+            notes.append(f"Unreliable for {format_count(self.doubtful, 'list')} (Pareto k̂ > 0.7).")
+        if self.unjudged and self.unit == ACCURACY:
+            notes.append(f"{format_count(self.unjudged, 'answer')} of “no difference” left out.")
+        elif self.unjudged:
+            notes.append(f"{format_count(self.unjudged, 'candidate')} without a gain left out.")
+        return notes
 
     def row(self, name: str) -> BaselineRow | None:
         """Return the row of one way to choose; None if there is none."""

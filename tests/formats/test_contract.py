@@ -1220,7 +1220,7 @@ def test_odd_names_and_columns_read_back(tmp_path: Path, name: str) -> None:
         assert back.cells == (frozenset() if is_typed else {"system"})
 
 
-# --- what is not written --------------------------------------------------------------------------
+# --- lists that a format cannot store ------------------------------------------------------------
 
 #: Texts that are cut, or not read, between the fields of a line.
 BETWEEN = (" a", "a ", " ", "a\rb", "a\nb")

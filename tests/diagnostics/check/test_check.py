@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,29 +20,30 @@ from support.posteriors import (
     autoregressive,
     external_posterior,
     import_arviz,
+    name_weights,
     read_weight_draws,
     with_parts,
     with_record,
 )
 from support.registries import SAMPLERS
 
-from bpa_ppl import Draws, Report, as_weight_draws, check, write_posterior
+from bpa_ppl import (
+    Draws,
+    Report,
+    as_weight_draws,
+    check,
+    from_lists,
+    log_density,
+    write_posterior,
+)
+from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.diagnostics.check.advice import find_advice
 from bpa_ppl.diagnostics.check.check import check_and_record, read_report
 from bpa_ppl.diagnostics.check.convergence import Tails, compare_chains
-from bpa_ppl.extending import Run
+from bpa_ppl.extending import Run, Target
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior
-
-
-from functools import cache
-
-from support.posteriors import name_weights
-
-from bpa_ppl import from_lists, log_density
-from bpa_ppl.adapting.finish import draw_posterior
-from bpa_ppl.extending import Target
 
 NAMES = ("LM0", "TM0", "WP0")
 CHAINS, DRAWS = 4, 1000
