@@ -59,7 +59,8 @@ def public_api(*, of_extras: bool = False) -> Iterator[str]:
     for title, name, kind in sorted(components, key=lambda one: one[:2]):
         if kind.__module__.startswith("bpa_ppl.extras.") != of_extras:
             continue
-        settings = ", ".join(one.name for one in structs.fields(kind))
+        fields = [one.name for one in structs.fields(kind) if one.name != "names"]
+        settings = ", ".join([*getattr(kind, "usual_names", ()), *fields])
         yield f"{title} {name}: {settings}".rstrip(": ")
 
 

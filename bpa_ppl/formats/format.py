@@ -7,25 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TextIO
+from typing import Annotated, Any, ClassVar, Self, TextIO
 
+import msgspec
 from msgspec import Meta
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.components import Component, Registry, read_name
-from bpa_ppl.errors import BpaError, UsageError
+from bpa_ppl.errors import BpaError, UsageError, unknown_name, wrong_value
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block
-from bpa_ppl.formats.preference_rows import (
-    CHOSEN,
-    MODEL_A,
-    MODEL_B,
-    PROMPT,
-    REJECTED,
-    RESPONSE_A,
-    RESPONSE_B,
-    SETTINGS,
-    WINNER,
-)
+from bpa_ppl.formats.preference_rows import SETTINGS
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
@@ -34,6 +25,8 @@ from bpa_ppl.lists.nbest import NBest
 
 #: Instead of the name of a format: detect it from the content, or from the name of the file.
 AUTO = "auto"
+#: The columns of tables that may have other names in a file.
+COLUMNS = (ID, TEXT, SOURCE, REFERENCE, *SETTINGS)
 _AT_ONCE = 1000  # candidates that become columns together
 
 
@@ -51,24 +44,47 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
         required: the fields by which a first line shows this format; several are alternatives.
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
         typed: whether the file distinguishes numbers from texts.
-        defines_features: whether its columns of numbers are features; otherwise the user names
-            these, or the file itself does.
         any_order: whether the candidates of a sentence need not be adjacent.
+        usual_names: of columns that may have other names in a file. A format with such
+            columns is a table, of which the user, or the file itself, names the features; in any
+            other one all columns of numbers are features.
+        names: in the file that is read, by the usual ones; each is written like a setting.
 
     >>> from bpa_ppl.formats.format import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
     >>> [name for name, kind in NBEST_FORMATS.items() if kind().detect(line)]
     ['moses']
+    >>> from bpa_ppl import read_nbest
+    >>> lines = ["segment,output,lm", "3,a cat,-1.5"]
+    >>> lists = read_nbest(lines, format="csv:id=segment,text=output", features="lm")
+    >>> lists.ids, lists.texts(0), lists.feature_names
+    ((3,), ['a cat'], ('lm',))
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
     required: ClassVar[tuple[tuple[str, ...], ...]] = ()
     nan_is_missing: ClassVar[bool] = False
     typed: ClassVar[bool] = True
-    defines_features: ClassVar[bool] = True
     any_order: ClassVar[bool] = True
+    usual_names: ClassVar[tuple[str, ...]] = ()
 
     first_id: Annotated[int, Meta(gt=-(10**18), lt=10**18)] = 0
+    names: dict[str, str] = msgspec.field(default_factory=dict)
+
+    @classmethod
+    def configured(cls, title: str, settings: Mapping[str, Any]) -> Self:
+        """Return the format with some settings; those of its columns become `names`."""
+        allowed = [*cls.usual_names, *(name for name in cls.__struct_fields__ if name != "names")]
+        for name, value in settings.items():
+            if name not in allowed:
+                raise unknown_name("setting", name, allowed, name, owner=f"the {title}")
+            if name in cls.usual_names and not isinstance(value, str):
+                raise wrong_value(f"{name} must be a text", value, name, code="invalid-setting")
+        names = {
+            name: of for name, of in settings.items() if name in cls.usual_names and of != name
+        }
+        others = {name: of for name, of in settings.items() if name not in cls.usual_names}
+        return super().configured(title, {**others, "names": names})
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file, without its end, looks like this format.
@@ -93,10 +109,6 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
     def divides_totals(self) -> bool:
         """Return whether the totals may be divided by a length."""
         return False
-
-    def column_names(self) -> dict[str, str]:
-        """Return the names of columns in the file that differ from the usual ones, by these."""
-        return {}
 
     def blocks(self, file: InputFile, schema: Schema) -> Iterator[Block]:
         """Yield the columns of the file in parts; by default, those of its records.
@@ -146,51 +158,6 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
         """
         problem = f"lists cannot be written as {NBEST_FORMATS.name_of(self)}: choose jsonl or moses"
         raise UsageError(problem, parameter="format", code="not-supported")
-
-
-class TableFormat(NBestFormat, frozen=True):
-    """A format with named columns, which may have other names in a file that is read.
-
-    Attributes:
-        id: the column of the ids of the sentences.
-        text: that of the candidates.
-        source: that of the source texts.
-        reference: that of the references.
-        prompt: that of the prompts of preferences, see `bpa_ppl.formats.preference_rows`.
-        chosen: that of the preferred answers.
-        rejected: that of the other answers.
-        model_a: that of the first models of an arena.
-        model_b: that of the second ones.
-        response_a: that of the answers of the first models.
-        response_b: that of the answers of the second ones.
-        winner: that of the winners of an arena.
-
-    >>> from bpa_ppl import read_nbest
-    >>> lines = ["segment,output,lm", "3,a cat,-1.5"]
-    >>> lists = read_nbest(lines, format="csv:id=segment,text=output", features="lm")
-    >>> lists.ids, lists.texts(0), lists.feature_names
-    ((3,), ['a cat'], ('lm',))
-    """
-
-    defines_features: ClassVar[bool] = False
-
-    id: str = ID
-    text: str = TEXT
-    source: str = SOURCE
-    reference: str = REFERENCE
-    prompt: str = PROMPT
-    chosen: str = CHOSEN
-    rejected: str = REJECTED
-    model_a: str = MODEL_A
-    model_b: str = MODEL_B
-    response_a: str = RESPONSE_A
-    response_b: str = RESPONSE_B
-    winner: str = WINNER
-
-    def column_names(self) -> dict[str, str]:
-        usual = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES, *SETTINGS)
-        names = {name: getattr(self, name, name) for name in usual}
-        return {usual: name for usual, name in names.items() if name != usual}
 
 
 def iter_record_blocks(

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCES, SOURCE, TEXT, TOTAL, Block
-from bpa_ppl.formats.format import TableFormat
+from bpa_ppl.formats.format import COLUMNS, NBestFormat
 from bpa_ppl.formats.preference_rows import PAIRS
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
@@ -37,19 +37,13 @@ _DECODER = msgspec.json.Decoder()
 _PIECE = 1 << 19  # bytes of lines that are decoded at once, which fit into the processor's cache
 
 
-class Jsonl(TableFormat, frozen=True):
-    """JSON lines, nested or long; they are written nested.
-
-    Attributes:
-        candidates: the field of the candidates, in a file that is read; the names of other fields
-            are those of `TableFormat`.
-    """
+class Jsonl(NBestFormat, frozen=True):
+    """JSON lines, nested or long; they are written nested."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
     required: ClassVar[tuple[tuple[str, ...], ...]] = ((CANDIDATES,), (ID, TEXT), *PAIRS)
     nan_is_missing: ClassVar[bool] = True
-
-    candidates: str = CANDIDATES
+    usual_names: ClassVar[tuple[str, ...]] = (*COLUMNS, CANDIDATES)
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line is an object with candidates, or with an id and a text.

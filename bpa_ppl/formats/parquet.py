@@ -15,7 +15,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import CANDIDATES, Block
-from bpa_ppl.formats.format import TableFormat
+from bpa_ppl.formats.format import COLUMNS, NBestFormat
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.schema import Schema
@@ -27,18 +27,12 @@ _MAGIC = b"PAR1"
 _BATCH, _SENTENCES = 32_768, 64  # rows that are read, or written as a group, at once
 
 
-class Parquet(TableFormat, frozen=True):
-    """Parquet files.
-
-    Attributes:
-        candidates: the column of the candidates, in a file that is read; the names of other columns
-            are those of `TableFormat`.
-    """
+class Parquet(NBestFormat, frozen=True):
+    """Parquet files."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".parquet",)
     nan_is_missing: ClassVar[bool] = True
-
-    candidates: str = CANDIDATES
+    usual_names: ClassVar[tuple[str, ...]] = (*COLUMNS, CANDIDATES)
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether a file begins as Parquet does.
@@ -77,7 +71,8 @@ class Parquet(TableFormat, frozen=True):
         with parquet_errors(origin):
             # Arrow opens the file itself, so that its threads never wait for Python.
             opened = parquet.ParquetFile(path, pre_buffer=False)
-            size = _SENTENCES if self.candidates in opened.schema_arrow.names else _BATCH
+            column = self.names.get(CANDIDATES, CANDIDATES)
+            size = _SENTENCES if column in opened.schema_arrow.names else _BATCH
             first = 1
             for batch in opened.iter_batches(batch_size=size):
                 batch.validate(full=True)  # texts that are not UTF-8, and invalid offsets

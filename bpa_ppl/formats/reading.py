@@ -168,9 +168,9 @@ def schema_of(reader: NBestFormat, schema: Schema) -> Schema:
     """Return how a file of a format is read."""
     return replace(
         schema,
-        names=reader.column_names(),
+        names=reader.names,
         format=NBEST_FORMATS.name_of(reader),
-        roles=replace(schema.roles, all_numbers=reader.defines_features),
+        roles=replace(schema.roles, all_numbers=not reader.usual_names),
         nan_is_missing=reader.nan_is_missing,
         typed=reader.typed,
         any_order=reader.any_order,

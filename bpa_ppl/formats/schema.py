@@ -232,39 +232,35 @@ class Schema:
         missing = [n for n in dict.fromkeys(required) if n not in columns or n in unseen]
         if not missing:
             return
+
+        def setting(*columns: str) -> str:
+            names = {**self.names, **dict.fromkeys(columns, "NAME")}
+            return f"{self.format}:" + ",".join(f"{usual}={of}" for usual, of in names.items())
+
         first, parameter = missing[0], "format" if self.origin != MEMORY else None
         name = self.names.get(first, first)
-        shown = list(iter_field_names(self.seen)) or columns
         absent = " and ".join(self.names.get(usual, usual) for usual in missing)
-        problem = f"no column{'s' * (len(missing) > 1)} {absent} (the columns are "
-        problem += f"{quote(', '.join(shown), _CHARACTERS_SHOWN)})"
-        others = [usual for usual, of in self.names.items() if of == name != self.names.get(first)]
-        if others:
-            problem = f"no {first}, since the column {name} is read as the {others[0]}"
+        shown = quote(
+            ", ".join(iter_field_names(self.seen or dict.fromkeys(columns))), _CHARACTERS_SHOWN
+        )
+        problem = f"no column{'s' * (len(missing) > 1)} {absent} (the columns are {shown})"
+        taken = next((n for n, of in self.names.items() if of == first), None)
+        if taken and first not in self.names:
+            problem = f"no {first}, since the column {first} is read as the {taken}"
             remedy, parameter = "name a column for each", "format"
         elif parameter is None:
             remedy = f"rename the columns, {', '.join(f'NAME to {usual}' for usual in missing)}"
         elif first in self.names:
-            remedy = f"name another one, {self.setting(missing)}"
+            remedy = f"name another one, {setting(*missing)}"
             if first in self.seen or first not in (ID, TEXT):
                 remedy += f", or leave out {first}={name}"
         else:
-            remedy = f"name the {' and the '.join(missing)} in the format, {self.setting(missing)}"
+            remedy = f"name the {' and the '.join(missing)} in the format, {setting(*missing)}"
             if missing == [ID, TEXT] and not self.names:
-                remedy += f", or preferred answers, {self.setting(('chosen', 'rejected'))} or "
-                remedy += f"{self.setting(('response_a', 'response_b', 'winner'))}; "
+                remedy += f", or preferred answers, {setting('chosen', 'rejected')} or "
+                remedy += f"{setting('response_a', 'response_b', 'winner')}; "
                 remedy += f"the first line of a table has the names of its columns; {CONVERT}"
-        code = "missing-column"
-        raise self.error(f"{problem}: {remedy}", line, code, parameter)
-
-    def setting(self, missing: Iterable[str]) -> str:
-        """Return the format with its settings, in which some columns have yet to be named.
-
-        >>> Schema("dev.csv", names={"id": "segment"}, format="csv").setting(["text"])
-        'csv:id=segment,text=NAME'
-        """
-        names = {**self.names, **dict.fromkeys(missing, "NAME")}
-        return f"{self.format}:" + ",".join(f"{usual}={name}" for usual, name in names.items())
+        raise self.error(f"{problem}: {remedy}", line, "missing-column", parameter)
 
     def error(
         self,

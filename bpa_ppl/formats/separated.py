@@ -23,7 +23,7 @@ from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block
-from bpa_ppl.formats.format import TableFormat
+from bpa_ppl.formats.format import COLUMNS, NBestFormat
 from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, find_answer_fields
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
@@ -43,7 +43,7 @@ _AT_ONCE = 1 << 13  # rows in a table
 _LONGEST = 1 << 24  # characters of a cell
 
 
-class Csv(TableFormat, frozen=True):
+class Csv(NBestFormat, frozen=True):
     """Cells separated by commas, or by semicolons.
 
     Attributes:
@@ -56,6 +56,7 @@ class Csv(TableFormat, frozen=True):
     required: ClassVar[tuple[tuple[str, ...], ...]] = ((ID, TEXT), *PAIRS)
     nan_is_missing: ClassVar[bool] = True
     typed: ClassVar[bool] = False
+    usual_names: ClassVar[tuple[str, ...]] = COLUMNS
 
     quoted: bool = True
 
