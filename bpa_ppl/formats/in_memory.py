@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import require, require_one_of
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import (
     flatten,
     intern,
@@ -26,7 +26,6 @@ from bpa_ppl.errors import (
     locate,
     name_lists,
     quote,
-    wrong_shape,
     wrong_value,
 )
 from bpa_ppl.formats.block import SOURCE
@@ -94,6 +93,9 @@ def from_lists(
     """
     lists = [to_members(candidates, "texts") for candidates in to_members(texts, "texts")]
     sizes = list(map(len, lists))
+    columns: Any = extras
+    if isinstance(extras, Mapping):
+        columns = {name: flatten(column, sizes, name) for name, column in extras.items()}
     return from_arrays(
         tuple(chain.from_iterable(lists)),
         flatten(features, sizes, "features"),
@@ -102,7 +104,7 @@ def from_lists(
         references=references,
         totals=None if totals is None else flatten(totals, sizes, "totals"),
         sources=sources,
-        extras={n: flatten(column, sizes, n) for n, column in _columns(extras, "extras").items()},
+        extras=columns,
         sentence_extras=sentence_extras,
         sentence_ids=sentence_ids,
     )
@@ -145,50 +147,25 @@ def from_arrays(
     >>> lists.texts(1), lists.sizes.tolist()
     (['c', 'd'], [2, 2])
     """
-    texts = to_texts(texts, "texts", "candidate")
+    strings, index = intern(to_texts(texts, "texts", "candidate"))
     table, names = to_array(features, np.float64, "features"), to_names(feature_names)
-    table = table if table.size else table.reshape(len(texts), -1 if len(texts) else len(names))
-    if table.shape != (shape := (len(texts), len(names))):
-        expected = f"{shape}, texts × names"
-        raise wrong_shape("features", table.shape, expected, parameter="features")
-    scores = None if totals is None else to_array(totals, np.float64, "totals")
-    if scores is not None and scores.shape != (len(texts),):
-        raise wrong_shape("totals", scores.shape, (len(texts),), parameter="totals")
+    table = table if table.size else table.reshape(len(index), -1 if len(index) else len(names))
     counts = to_array(sizes, np.int64, "sizes")
     if not counts.ndim:
-        counts = np.full(len(texts) // max(int(counts), 1), counts)
-    if counts.sum() != len(texts):
-        message = f"the sum of sizes is {counts.sum()}, but there are {len(texts)} candidates"
-        raise DataError(message, parameter="sizes", code="wrong-length")
-    strings, index = intern(texts)
-    numbers = np.arange(len(counts))
-    if sentence_ids is not None:
-        numbers = to_array(sentence_ids, np.int64, "sentence_ids")
-    lists = NBest(
-        offsets=to_offsets(counts),
-        features=table,
-        feature_names=names,
-        sentence_ids=numbers,
-        strings=strings,
-        string_index=index,
-        totals=scores,
-        sources=None if sources is None else to_texts(sources),
-        extras=_columns(extras, "extras"),
-        sentence_extras={
-            name: tuple(to_members(column, name))
-            for name, column in _columns(sentence_extras, "sentence_extras").items()
-        },
-    )
+        counts = np.full(len(index) // max(int(counts), 1), counts)
+    # NBest converts its columns, and checks that they fit together.
+    optional: dict[str, Any] = {
+        "totals": totals,
+        "sources": sources,
+        "sentence_ids": np.arange(len(counts)) if sentence_ids is None else sentence_ids,
+        "extras": {} if extras is None else extras,
+        "sentence_extras": {} if sentence_extras is None else sentence_extras,
+    }
+    lists = NBest(to_offsets(counts), table, names, strings=strings, string_index=index, **optional)
     if twice := find_repeated(lists.ids):
         problem = f"two lists of sentence {quote(twice[0])}: give each list its own id"
         raise DataError(problem, code="duplicate")
     return lists if references is None else lists.with_references(references)
-
-
-def _columns(extras: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
-    """Return columns by name; none for None."""
-    require({} if extras is None else extras, Mapping, f"{name} are columns by name", name)
-    return extras or {}
 
 
 def from_records(

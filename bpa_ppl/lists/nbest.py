@@ -728,12 +728,15 @@ def _check_shapes(lists: NBest) -> None:
         shape = lists.sentence_ids.shape
         name = "sentence_ids"
         raise wrong_shape(name, shape, "(sentences,)", lists.origin, parameter=name)
-    rows, sentences = len(lists.features), len(lists.sentence_ids)
-    ragged = len(lists.offsets) == sentences + 1 and lists.offsets[[0, -1]].tolist() == [0, rows]
-    valid = lists.features.ndim == 2 and lists.features.shape[1] == len(lists.feature_names)
-    if not (ragged and valid and len(lists.string_index) == rows):
-        problem = "the columns of an n-best table disagree in shape"
-        raise DataError(problem, lists.origin, code="wrong-length")
+    rows, sentences = len(lists.string_index), len(lists.sentence_ids)
+    if lists.features.shape != (shape := (rows, len(lists.feature_names))):
+        expected, name = f"{shape}, texts × names", "features"
+        raise wrong_shape(name, lists.features.shape, expected, lists.origin, parameter=name)
+    if len(lists.offsets) != sentences + 1 or lists.offsets[[0, -1]].tolist() != [0, rows]:
+        there = f"{format_count(sentences, 'list')} and {format_count(rows, 'candidate')}"
+        problem = f"{format_count(len(lists.offsets) - 1, 'size')} with the sum "
+        problem += f"{lists.offsets[-1]}, but {there}: give the number of candidates of each list"
+        raise DataError(problem, lists.origin, parameter="sizes", code="wrong-length")
     for name in find_repeated(lists.feature_names):
         raise DataError(f"two features {name}: rename one", lists.origin, code="duplicate")
     names = [*lists.feature_names, *lists.extras, *lists.sentence_extras]
@@ -745,6 +748,9 @@ def _check_shapes(lists: NBest) -> None:
         empty = lists.sentence_ids[int(np.argmax(lists.sizes < 1))]
         message = f"no candidate of sentence {empty}: give each list at least one"
         raise DataError(message, lists.origin, code="no-data")
+    if lists.totals is not None and lists.totals.shape != (rows,):
+        name = "totals"
+        raise wrong_shape(name, lists.totals.shape, (rows,), lists.origin, parameter=name)
     counts, seen = {"candidate": rows, "sentence": sentences}, set[str]()
     for name, kind, column in _list_optional(lists):
         if name in seen:
@@ -780,7 +786,7 @@ def _check_sizes(lists: NBest, table: Float64, names: Sequence[str]) -> None:
     )
 
 
-def _convert_columns(columns: Any) -> Mapping[str, Column]:
+def _convert_columns(columns: Any, name: str = "extras") -> Mapping[str, Column]:
     """Return read-only columns by name: arrays of numbers remain arrays, all else becomes a tuple.
 
     Raises:
@@ -790,7 +796,7 @@ def _convert_columns(columns: Any) -> Mapping[str, Column]:
     {'domain': ('news', 'web')}
     """
     if not isinstance(columns, Mapping):
-        raise wrong_type("columns must be given by name, as {name: values}", columns, None)
+        raise wrong_type(f"{name} must be columns by name, {{name: values}}", columns, name)
     return MappingProxyType({name: _to_column(name, values) for name, values in columns.items()})
 
 
@@ -875,7 +881,7 @@ COLUMNS: dict[str, tuple[str, Any]] = {
     "references": ("sentence", to_references),
     "sources": ("sentence", to_texts),
     "extras": ("candidate", _convert_columns),
-    "sentence_extras": ("sentence", _convert_columns),
+    "sentence_extras": ("sentence", partial(_convert_columns, name="sentence_extras")),
 }
 #: How what cannot be used is left out, on the command line and in Python.
 DROP = "(--bad drop; in Python bad='drop')"
