@@ -327,7 +327,7 @@ PANELS = {
         Panel(
             "program",
             GALLERY,
-            f"effective draws per CPU second, {call} call",
+            "effective draws per CPU second",
             "points",
             (f"{call} call", f"NumPyro, {call}"),
             title=f"{call} call",
