@@ -203,17 +203,10 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         """Return the posterior predictive distribution p(e | f) over the candidates, (N,).
 
         In a list of two, after a fit to pairs with two values of `y`, it is the probability that
-        this
-        one is preferred. In longer lists it is not the probability of the best: see
-        `docs/model.md`.
-
-        Args:
-            X: (N, features), as for `fit`.
-            qid: (N,) the list of each candidate.
-            groups: used where `qid` is None.
+        this one is preferred. In longer lists it is not the probability of being the best.
 
         Raises:
-            UsageError: if both are None. `cross_val_predict` does not pass them on.
+            UsageError: if `qid` and `groups` are None. `cross_val_predict` does not pass them on.
         """
         check_is_fitted(self)
         if qid is None and groups is None:
@@ -233,16 +226,11 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
     ) -> float:
         """Return the share of the headroom that choosing by `predict` wins: 0 random, 1 the best.
 
-        Args:
-            X: (candidates, features), as for `fit`.
-            y: (candidates,) as for `fit`; candidates that are not judged do not compete.
-            qid: (candidates,) the list of each.
-            groups: used where `qid` is None.
-            sample_weight: None, which pipelines pass on; weights are not supported.
+        Candidates whose `y` is missing do not compete.
 
         Raises:
             DataError: if no list has two judged candidates that differ.
-            UsageError: if `qid` and `groups` are None.
+            UsageError: if `qid` and `groups` are None, or there is a `sample_weight`.
         """
         check_is_fitted(self)
         if sample_weight is not None:

@@ -30,20 +30,15 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
     """Condition the weights on the oracles of a few sentences (Eq. 7), or on preferences.
 
     Args:
-        lists: n-best lists of the adaptation sentences, with references if the gain needs them;
-            without any sentence the posterior equals the prior, with a warning unless the
-            likelihood is `none`. An extra `domain` of the sentences numbers their domains.
-        weights: the canonical weights λ_T, by feature name, or one for each column in their order.
-            None starts at 0 for all features but those named as log-probabilities, with a prior
-            mean that follows what they have in common; `"equal"` starts at the mean of the
-            standardised features. See `StartingWeights` for others.
+        lists: n-best lists of the adaptation sentences, with references if the gain needs them. An
+            extra `domain` of the sentences numbers their domains.
+        weights: the canonical weights λ_T, by feature name, or one for each column in their order;
+            None or `"equal"` if there are none: see `StartingWeights`.
         settings: those of `bpa_ppl.extending.Settings`; settings of a component follow its name,
             `"margin:gamma=4"`, or belong to an object, `Margin(gamma=4)`.
 
     Returns:
-        InferenceData with the groups named in `bpa_ppl.posterior.arviz_data`. Its attribute
-        `sampling_time` has the seconds of the search for the mode, the warm-up and the draws, and
-        `compilation_time` those of compilation.
+        InferenceData with the groups named in `bpa_ppl.posterior.arviz_data`.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.

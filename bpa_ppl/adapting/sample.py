@@ -47,10 +47,9 @@ def sample(
         model: the program.
         args: its positional arguments, as a tuple. Columns of a data frame become arrays.
         kwargs: its keyword arguments.
-        sampler: `auto`, `nuts`, `rwm`, `imh`, `laplace`, `map`, `rwm-isotropic`, a kernel of
-            NumPyro such as `numpyro:HMC`, `blackjax:nuts` or `nutpie`, with settings as in
-            `nuts:draws=2000,chains=2`; or a `Sampler`. `auto` is `imh` if a pilot sample shows that
-            proposals around the mode fit, else `nuts`.
+        sampler: a name, such as `numpyro:HMC`, with settings as in `nuts:draws=2000,chains=2`; or a
+            `Sampler`. `auto` is `imh` if a pilot sample shows that proposals around the mode fit,
+            else `nuts`.
         seed: the same seed gives the same draws, to the bit on the same machine.
         coords: dimension -> the labels of its cells, as ArviZ takes them.
         dims: site -> the names of its dimensions. By default, they are those of its plates.
@@ -60,9 +59,9 @@ def sample(
         progress: True draws a bar on standard error.
 
     Returns:
-        InferenceData with the groups `posterior`, `warmup_posterior`, `sample_stats`,
-        `log_likelihood` (if it is kept), `log_prior`, `prior`, `observed_data`, and
-        `posterior_predictive` (if `predict`), and the verdict of the check.
+        InferenceData with the groups `posterior`, `sample_stats`, `log_prior`, `prior`,
+            `observed_data` and, if they exist, `warmup_posterior`, `log_likelihood` and
+            `posterior_predictive`.
 
     Raises:
         DataError: if the posterior cannot be sampled in this way.

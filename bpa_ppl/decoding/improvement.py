@@ -120,10 +120,7 @@ class Improvement(Scoreboard):
 
     @property
     def baseline(self) -> str:
-        """How the choices before were made: by the canonical weights, if there are any.
-
-        Otherwise it is the best simple way, selected on the adaptation sentences.
-        """
+        """How the choices before were made: by canonical weights, or else the best simple way."""
         return self.titles[0]
 
     @property
@@ -415,22 +412,17 @@ def report_page(
     """Return a self-contained HTML page about a posterior, which `bpa report` writes.
 
     Args:
-        posterior: draws of any program, in any form that `read_posterior` takes; with new lists,
-            from `adapt`, or with a variable `weights` of their features.
-        lists: new lists: the page shows which choices changed compared with the canonical weights
-            or, where none were given, with the best simple baseline; what each feature contributed;
-            and the shares of the systems. With what its gain needs, references or the column
-            that it was adapted to, or with preferences, it begins with whether it helped by that
-            gain.
+        posterior: draws of any program, in any form that `read_posterior` takes.
+        lists: new lists: the page shows which choices changed, what each feature contributed, and,
+            with references, judgements or preferences, whether adaptation helped.
         moved_files: as for `rerank`.
         without: as for `rerank`.
         title: of the page.
-        top: draw the chains of at most this many weights or other variables, those that mix worst.
+        top: draw the chains of at most this many variables, those that mix worst.
         log_weights: the variable with the importance weights of draws, as for `compare`.
 
     Raises:
-        DataError: if lists and posterior do not fit together, or lists are given and the posterior
-            has no weights of features.
+        DataError: if lists and posterior do not fit together.
         UsageError: if it is not a posterior, no variable is to be shown, or what is about new lists
             comes without them.
 

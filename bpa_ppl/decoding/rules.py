@@ -163,10 +163,10 @@ class Rule(Component, frozen=True):
         )
 
     def log_scores(self, features: Float64, draws: AlignedDraws) -> Float64:
-        """Return the score of each candidate of one list, (N,).
+        """Return the score of each candidate of one list, (N,), from its features, (N, K).
 
-        `features`, (N, K), are relative to the first candidate; `draws.blocks` computes the scores
-        of the candidates under the draws.
+        The features are relative to the first candidate; `draws.blocks` computes the scores under
+        draws.
         """
         raise NotImplementedError
 
@@ -175,12 +175,9 @@ class Rule(Component, frozen=True):
         return ""
 
     def decide(self, lists: NBest, probabilities: Float64) -> Int64:
-        """Return the choice from each list, (S,), by a rule that needs texts.
+        """Return the choice from each of S lists, (S,), by a rule that needs texts.
 
-        Args:
-            lists: some lists (S of them), with texts, features, and nothing else.
-            probabilities: (candidates,) the probabilities of derivations, which sum to 1 over each
-                list; the rule decides how to treat equal strings.
+        `probabilities`, (candidates,), are those of derivations, and sum to 1 over each list.
         """
         return lists.best(probabilities)
 

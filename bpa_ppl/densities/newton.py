@@ -52,10 +52,9 @@ class Mode(NamedTuple):
 
     @property
     def log_evidence(self) -> float:
-        """The evidence, log p(A), by Laplace's approximation, log p(A, z*) + ½ log |2π Σ|.
+        """The evidence by Laplace's approximation, log p(A, z*) + ½ log |2π Σ| (MacKay 1992).
 
-        z* is the mode of the posterior in unconstrained space and Σ the inverse of the negative
-        Hessian there (Tierney & Kadane 1986; MacKay 1992).
+        z* is the mode in unconstrained space and Σ the inverse of the negative Hessian there.
 
         >>> standard_normal = Mode(np.zeros(1), np.log(2 * np.pi) / 2, np.eye(1), 0.0, 1, True)
         >>> bool(abs(standard_normal.log_evidence) < 1e-12)

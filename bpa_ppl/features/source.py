@@ -59,10 +59,7 @@ class FeatureSource(Component, frozen=True):
         return self.opened()(lists)
 
     def opened(self) -> Callable[[NBest], Features]:
-        """Return the function that computes the columns of one table of lists after another.
-
-        A source that reads or trains something first does so here, once.
-        """
+        """Read or train once, and return the function that computes columns of lists."""
         return self.columns
 
     def fitted(self, lists: NBest) -> FeatureSource:
@@ -254,10 +251,7 @@ def assign_folds(keys: Sequence[Hashable], folds: int) -> Int64:
 
 
 def compute_by_text(lists: NBest, function: Callable[[str], float]) -> Float64:
-    """Return a function of the text of each candidate, computed once for each distinct text.
-
-    Returns:
-        (candidates,) float64.
+    """Return a function of each text, (candidates,), computed once for equal ones.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a", "a b"]], [[[0.0]] * 3], ["LM0"])
@@ -280,11 +274,8 @@ def add_features(
 ) -> NBest:
     """Return the lists with more features, after the existing ones.
 
-    Args:
-        lists: the lists.
-        sources: a source such as `length`, or several; one that learns from sentences leaves out
-            the sentence whose features it computes, and `source.fitted(lists)` suits new lists.
-        progress: True draws bars of slow sources on standard error; or a callback.
+    A source that learns from sentences leaves out the sentence whose features it computes;
+    `source.fitted(lists)` suits new lists.
 
     Raises:
         DataError: if the lists lack what a source needs, or have a feature of that name already.

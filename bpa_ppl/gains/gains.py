@@ -286,12 +286,6 @@ def gains(
     chrF: as a fraction, times the mean reference length. CER: minus the edits of characters. A
     column or a function: its value, NaN where it has none.
 
-    Args:
-        lists: the lists, with references if the metric needs them.
-        gain: "ter", "bleu", "chrf", settings, or the name of a column of the lists.
-        jobs: workers; -1 uses all cores.
-        progress: called with the sentences done, their total, and a note.
-
     Raises:
         DataError: if a sentence lacks what the metric needs.
         UsageError: if the metric is unknown.

@@ -155,10 +155,7 @@ class Averaged(Metric, frozen=True):
     width = 2
 
     def sentences(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the score of each candidate, one list after the other; NaN is a missing score.
-
-        The arguments are those of `counts`.
-        """
+        """Return the score of each candidate, list by list; NaN is a missing one."""
         raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
 
     def counts(self, lists: Lists, references: References, *_: Any, **more: Any) -> Float64:

@@ -88,10 +88,9 @@ def oracles(
 
     Args:
         lists: lists, with references if the metric needs them.
-        gain: "ter", "bleu" (smoothed, effective order), "chrf", settings, a function, or the
-            name of a column of the lists: `comet`, or `-ter` if lower is better.
-        ties: "canonical" takes the most preferred of equally good candidates; "shared" takes all,
-            as of equally preferred ones in any case: see `Oracles.share`.
+        gain: a metric with settings, a function, or the name of a column of the lists: `comet`, or
+            `-ter` if lower is better.
+        ties: "canonical" takes the most preferred of equally good candidates, "shared" all of them.
         preference: (candidates,) higher is preferred; default: the totals of the decoder, if any.
         jobs: workers; -1 uses all cores.
         progress: called with the sentences done, their total, and a note.

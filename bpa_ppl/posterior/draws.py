@@ -243,10 +243,9 @@ class Draws:
         return self._list_cells([name for name in self.values if name in self.sites])
 
     def components(self, *, derived: bool = False) -> dict[str, Float64]:
-        """Return the draws of every scalar by name, each (C, D).
+        """Return the draws of every scalar by name, each (C, D): `site`, `site[2]`, or `LM0`.
 
-        A scalar site has its own name; a cell of another site is called `site[2]`, or `site[LM0]`
-        if its dimensions have names, and one of a main site `LM0`. Names that repeat are numbered.
+        Names that repeat are numbered.
 
         >>> draws = Draws(
         ...     {"weights": np.zeros((1, 2, 2)), "own": np.zeros((1, 2, 3, 2))},

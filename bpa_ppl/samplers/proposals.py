@@ -266,10 +266,9 @@ class SkewedProposal:
         return mode.position if mode.converged else None, figures
 
     def tuned(self, pilot: Proposals | None) -> SkewedProposal:
-        """Return the proposal with the share of the t that suits a pilot sample best.
+        """Return the proposal with the share of the t that suits a pilot sample best, by its ESS.
 
-        Importance weights estimate the effective sample size of each share. Without a pilot sample,
-        or with one that is too small, the share is 0.1.
+        Without a pilot sample, or with one that is too small, the share is 0.1.
         """
         losses = {} if pilot is None else _measure_losses(self, pilot)
         return replace(self, share=min(losses, key=losses.__getitem__, default=SHARES[1]))
@@ -403,10 +402,7 @@ def _nearly_equal(log_ratio: Float64) -> bool:
 
 
 def can_be_fitted(target: Target) -> bool:
-    """Return whether mean and covariance may describe a posterior.
-
-    Other models, such as hierarchies, have shapes that they do not describe.
-    """
+    """Return whether mean and covariance may describe a posterior: not that of a hierarchy."""
     return target.is_log_linear and target.dimension <= _MAX_FITTED
 
 

@@ -98,12 +98,7 @@ class Sampler(Component, frozen=True):
         raise NotImplementedError
 
     def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
-        """Draw from the posterior.
-
-        Args:
-            target: the posterior.
-            seed: the only source of randomness.
-            progress: called with the steps that are done, their number, and a note.
+        """Draw from the posterior; the seed is the only source of randomness.
 
         Raises:
             DataError: if the posterior cannot be sampled in this way.

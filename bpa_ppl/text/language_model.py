@@ -42,10 +42,7 @@ class TextModel:
     order: int
 
     def by_word(self, sentences: Sentences) -> tuple[Float64, npt.NDArray[np.bool_]]:
-        """Return natural log p (words + sentences,), given words before, and which are unknown.
-
-        The end of a sentence follows its words.
-        """
+        """Return log p, (words + sentences,), each end after its words; and which are unknown."""
         raise NotImplementedError
 
     def log_probabilities(self, sentences: Sentences) -> Float64:
@@ -111,9 +108,7 @@ class NgramModel(TextModel):
 
     @classmethod
     def estimate(cls, sentences: Sentences, order: int = 3) -> NgramModel:
-        """Return the model of a text: interpolated modified Kneser–Ney without pruning.
-
-        It is that of `lmplz --discount_fallback` of KenLM; see `ngrams.estimate`.
+        """Return the model of a text as `lmplz --discount_fallback` of KenLM does.
 
         Raises:
             DataError: if there is no word, or a reserved one: `<s>`.

@@ -130,20 +130,14 @@ def check(
 ) -> Report:
     """Compare a posterior's diagnostics, the components in `DIAGNOSTICS`, with their limits.
 
-    A pass is not a proof: modes and tails that no draw has visited, a wrong model or wrong data, or
-    a sampler of another density that mixes well are not found (`bpa calibrate` finds the last).
-    With the default limits, at most 1 % of good posteriors with 1,300 effective draws fail; with
-    fewer, R-hat alone refuses more of them, and asks for more draws.
+    A pass is not a proof: modes and tails that no draw has visited, a wrong model or wrong data are
+    not found.
 
     Args:
-        posterior: draws of any program, in any form that `read_posterior` takes. Of other programs,
-            variables that are discrete or not finite are left out, and the report names them.
+        posterior: draws of any program, in any form that `read_posterior` takes.
         limits: name of a diagnostic, as in `DIAGNOSTICS` -> its setting `limit`.
         var_names: variables, features, or single cells such as `theta[3]`; None checks all.
         log_weights: the variable with the importance weights of draws, as for `compare`.
-
-    Returns:
-        a `Report`, true if all diagnostics are within their limits.
 
     Raises:
         DataError: if there are no draws, or no variable of a name.

@@ -190,18 +190,11 @@ class Diagnostic(Component, frozen=True):
         return run.usable
 
     def measure(self, run: Run) -> Finding | None:
-        """Return the finding; None if there is nothing to report.
-
-        Args:
-            run: the draws, to which the diagnostic applies.
-        """
+        """Return the finding on draws to which it applies; None for nothing to report."""
         raise NotImplementedError(f"{type(self).__name__} measures nothing")
 
     def shortage(self, value: float) -> float:
-        """Return how many times as many effective draws a value calls for.
-
-        Infinite, which is the default, if more draws do not help.
-        """
+        """Return how many times the effective draws a value needs; infinite if none help."""
         return np.inf
 
     def finding(

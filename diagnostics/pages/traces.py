@@ -137,9 +137,8 @@ def plot_trace(
 
     Args:
         posterior: chains, in any form that `read_posterior` takes.
-        var_names: features, variables with all their cells, or single cells such as `theta[3]`, at
-            most 100; None is those that mix worst.
-        top: the number of these.
+        var_names: features, variables, or single cells such as `theta[3]`, at most 100.
+        top: without names: the number of variables, those that mix worst.
         log_weights: `none` if no variable has importance weights of the draws, as for `compare`.
 
     Raises:

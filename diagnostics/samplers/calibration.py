@@ -113,10 +113,8 @@ def calibrate(
     """Run simulation-based calibration of samplers on a posterior.
 
     Parameters are drawn from the prior, and what the program observes is simulated. The ranks of
-    the
-    true values and of their log likelihood are tested for uniformity (Talts et al. 2018; Modrák et
-    al. 2023). Arguments of the program are covariates: an autoregression is calibrated as the
-    regression of each value on the observed ones before it.
+    the true values and of their log likelihood are tested for uniformity (Talts et al. 2018; Modrák
+    et al. 2023). Arguments of the program are covariates.
 
     Args:
         model: a NumPyro program, as for `sample`, or a density of n-best lists, by
@@ -129,9 +127,6 @@ def calibrate(
         jobs: the number of threads.
         max_seconds: no replication begins later than so many seconds after the first one.
         progress: True draws a bar on standard error.
-
-    Returns:
-        the result of each sampler, in their order; true if all are calibrated.
 
     Raises:
         DataError: if a posterior cannot be sampled in this way.

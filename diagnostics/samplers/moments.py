@@ -90,10 +90,9 @@ def _estimate(draws: Draws, cuts: Float64) -> Estimate:
 
 
 def _degrees_of_freedom(size: Float64) -> Float64:
-    """Return the degrees of freedom of a mean divided by its error, given its ESS.
+    """Return ESS/10, the degrees of freedom of a mean divided by its error.
 
-    An error estimated with a window of 5 autocorrelation times has a relative variance of 20/ESS
-    (Sokal 1997, §3), like a χ² distribution with ESS/10 degrees of freedom.
+    With a window of 5 autocorrelation times, its relative variance is 20/ESS (Sokal 1997, §3).
     """
     return np.maximum(size / 10, 1.0)
 

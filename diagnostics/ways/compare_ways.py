@@ -272,29 +272,21 @@ def compare_baselines(
 ) -> BaselineComparison:
     """Compare adapted weights with simple ways to choose, on lists with gains or preferences.
 
-    The baselines are the first candidate, the total of the decoder, the canonical weights, the
-    mean of the standardised features, the best single feature, the best single system, and a ridge
-    regression of the gains on all features.
+    The baselines are the first candidate, the total of the decoder, the canonical weights, the mean
+    of the standardised features, the best single feature, the best single system, and a ridge
+    regression of the gains on all features; for preferences, a logistic regression. The gain of
+    preferences is the accuracy, ½ where scores are equal.
 
-    The gain of preferences is the accuracy: 1 for a pair of candidates that the scores order as the
-    judge did, ½ if the scores are equal. The pairs of a ranking share its weight; answers of "no
-    difference" are left out, and counted. There is a logistic regression in place of the ridge
-    regression and of the best system. Without a chosen gain, preferences are compared if the
-    posterior was adapted to some, or if the lists have nothing else to compare by.
-
-    On the adaptation sentences everything is leave-one-out: feature, direction and system are
-    selected on the other sentences, and the posterior is that without the sentence, by
-    Pareto-smoothed importance sampling (Vehtari et al. 2017). The regressions leave a tenth
-    of the sentences out at a time. If the posterior is a single point, or has no log-likelihood of
-    the sentences, it is evaluated in-sample, which favours it.
+    On the adaptation sentences everything is leave-one-out, the posterior by Pareto-smoothed
+    importance sampling (Vehtari et al. 2017); regressions leave out a tenth of the sentences at a
+    time.
 
     Args:
         lists: the lists that the posterior was adapted to; with `choice`, new ones.
         posterior: from `adapt`; None compares only the baselines.
-        choice: (sentences,) the position that `rerank` chose from each new list; the baselines are
-            then those selected on the adaptation sentences. None compares by leave-one-out.
-        gain: of the gains; None uses that of the posterior, or the default of `adapt` without
-            canonical weights.
+        choice: (sentences,) the position that `rerank` chose from each new list. None compares by
+            leave-one-out.
+        gain: None uses that of the posterior, or the default of `adapt` without canonical weights.
         moved_files: as for `rerank`.
 
     Raises:
@@ -339,14 +331,8 @@ def compare_adapted(
 ) -> BaselineComparison | None:
     """Return the comparison of adapted weights that a posterior records.
 
-    None unless there are preferences, gains are judgements or there are no canonical weights;
-    otherwise the comparison with the canonical weights is relevant. None, too, for fewer than two
-    judged lists.
-
-    Args:
-        draws: from `adapt`.
-        judged: the adaptation sentences, prepared.
-        gain: a metric or a column; None for preferences.
+    None if fewer than two lists are judged, or the gain is a metric and there are canonical
+    weights: then the comparison with these is relevant.
     """
     has_gains = isinstance(gain, Column) or (judged.gains is not None and draws.lacks_canonical)
     if not (has_gains or uses_preferences(draws)):

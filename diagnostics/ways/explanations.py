@@ -125,7 +125,7 @@ def explain_choices(
     *,
     moved_files: MovedFiles | None = None,
 ) -> list[ChoiceExplanation]:
-    """Explain why candidates were chosen rather than others, by the features.
+    """Explain by the features why candidates were chosen, for each list where the texts differ.
 
     Args:
         lists: the lists, as for `rerank`.
@@ -133,9 +133,6 @@ def explain_choices(
         choice: (sentences,) the position of the chosen candidate in each list.
         other: (sentences,) the position of another one, such as `Choices.canonical`.
         moved_files: as for `rerank`.
-
-    Returns:
-        an explanation for each list where the texts of the two differ.
 
     Raises:
         DataError: if lists and posterior do not have the same features.

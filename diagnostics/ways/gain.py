@@ -18,13 +18,9 @@ _IN_WORDS = ("ter", "bleu", "chrf", "ter+bleu", "wer")
 
 
 def choose_recorded_gain(lists: NBest, draws: WeightDraws) -> Metric | None:
-    """Return the gain by which choices from lists are judged: the one that a posterior records.
+    """Return the gain that a posterior records, or else the default of `adapt`.
 
-    If the posterior records none that is installed, or the lists lack its column, it is the gain
-    that `adapt` uses by default.
-
-    Returns:
-        None if the lists lack what the gain needs.
+    It is None if the lists lack what the gain needs.
     """
     gain = read_gain(draws.record)
     if gain is None or not set(gain.columns) <= {*lists.feature_names, *lists.extras}:

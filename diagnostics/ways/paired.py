@@ -146,15 +146,10 @@ def format_paired(
 def estimate_error(
     difference: Float64, weight: Float64, *, accuracy: bool = False
 ) -> tuple[float, float]:
-    """Return a weighted mean difference and its standard error.
+    """Return a weighted mean difference, of arguments (lists,), and its standard error.
 
-    With few lists often no choice differs. Therefore the error of an accuracy counts half a list
-    more for each of the two, and one that both have right (Agresti & Min 2005).
-
-    Args:
-        difference: (lists,).
-        weight: (lists,) of each list.
-        accuracy: whether it is the difference of two accuracies.
+    Of the difference of two accuracies, the error counts half a list more for each of the two, and
+    one that both have right (Agresti & Min 2005).
 
     >>> [round(x, 3) for x in estimate_error(np.array([1.0, 0.0, 0.0, -1.0]), np.ones(4))]
     [0.0, 0.354]
@@ -273,12 +268,7 @@ def choose_metrics(gain: Metric, lists: NBest | None = None) -> tuple[Metric, ..
 
 
 def score_choices(lists: NBest, choice: npt.ArrayLike, gain: str | Metric) -> tuple[Score, ...]:
-    """Return the corpus scores of one candidate of each list: see `choose_metrics`.
-
-    Args:
-        lists: the lists, with references, sources or columns if the metric needs them.
-        choice: (sentences,) the position of a candidate in each list.
-        gain: a name, a metric, or the name of a column of the lists: its score comes first.
+    """Return the corpus scores of a choice, (sentences,), that of the gain first.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
@@ -296,14 +286,7 @@ def compare_choices(
     gain: str | Metric = "ter",
     titles: tuple[str, str] = ("canonical", "adapted"),
 ) -> Scoreboard:
-    """Compare the scores of two choices from the same lists.
-
-    Args:
-        lists: the lists, with references, sources or columns if the metric needs them.
-        before: (sentences,) the position of a candidate in each list.
-        after: likewise.
-        gain: the first of the scores; see `score_choices`.
-        titles: the names of the two choices.
+    """Compare the scores of two choices, each (sentences,), from the same lists.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
@@ -355,18 +338,14 @@ def draw_resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) ->
 def score_resamples(
     counts: Float64, metric: str | Metric, new: _Resamples
 ) -> tuple[Float64, Float64, Float64]:
-    """Return the corpus score, averaged over draws of A, of each resample.
+    """Return the corpus score, averaged over draws of A, of resamples, (B,) each (Koehn 2004).
 
-    Source: Koehn (2004) for test sentences; draws of A are resampled likewise.
+    They resample sentences and draws, sentences only, and draws only.
 
     Args:
         counts: (D, S, K) of the translations chosen with each draw of A.
         metric: such as "ter" or "bleu".
         new: B resamples.
-
-    Returns:
-        (B,) the scores of resampled sentences and draws; (B,) those of resampled sentences with the
-        original draws; and (B,) those of resampled draws with the original sentences.
 
     >>> counts = np.array([[[1.0, 4.0], [1.0, 4.0]], [[2.0, 4.0], [2.0, 4.0]]])
     >>> _, of_sentences, _ = score_resamples(counts, "ter", draw_resamples(2, 2, 2))

@@ -202,14 +202,9 @@ class Reliability:
         return np.array(shares)
 
     def labels_needed(self, agree: float, confidence: float = CONFIDENCE) -> int | None:
-        """Return about how many labels a promise needs, as far as these labels show.
+        """Return about how many labels a promise needs; None if more than 5,000.
 
-        With so many, something can be promised in at least half of the simulations of `expect`;
-        None if not with 5,000.
-
-        Args:
-            agree: the promised agreement.
-            confidence: of the promise.
+        With so many, something can be promised in at least half of the simulations of `expect`.
         """
         for labels in _LABELS:
             if np.median(self.expect(labels, agree, confidence)) > 0:

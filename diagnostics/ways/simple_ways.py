@@ -141,20 +141,15 @@ class BaselineRow:
         return self.weights
 
     def scores(self, lists: NBest) -> Float64 | None:
-        """Return the scores by which it chooses, (candidates,); None if the lists have none.
+        """Return the scores by which it chooses, (candidates,).
 
-        Those of features are relative to the first candidate of each list. A feature that no
-        candidate has is 0, as in `rerank`.
+        None if the lists have no scores. A feature that no candidate has is 0.
         """
         way = SIMPLE_WAYS.get(self.name)
         return _weigh_features(self, lists) if way is None else way.scores(self, lists)
 
     def choose(self, lists: NBest) -> Int64:
-        """Return the position of the choice from each list, (sentences,); the first of equal ones.
-
-        Args:
-            lists: as for `scores`; without scores it is the first candidate.
-        """
+        """Return the choice from each list, (sentences,): the first of equal ones."""
         scores = self.scores(lists)
         return lists.best(np.zeros(len(lists.features)) if scores is None else scores)
 

@@ -57,10 +57,7 @@ class Likelihood(Component, frozen=True):
         return self
 
     def evidence(self, *, canonical: bool) -> Likelihood:
-        """Return the likelihood whose evidence learns the scale, with canonical weights or without.
-
-        See `bpa_ppl.adapting.prior`.
-        """
+        """Return the likelihood whose evidence learns the scale: see `bpa_ppl.adapting.prior`."""
         return LIKELIHOODS.resolve("pairs" if self.observes == "gains" else "oracle")
 
     @property
@@ -73,10 +70,7 @@ class Likelihood(Component, frozen=True):
         return self.observes == "preferences"
 
     def log_concave_start(self) -> Likelihood | None:
-        """Return a log-concave likelihood at whose mode the search for the mode begins.
-
-        None if this likelihood is log-concave itself, so that the search may begin anywhere.
-        """
+        """Return a log-concave likelihood whose mode starts the search; None if it is so itself."""
         return None
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
@@ -84,19 +78,11 @@ class Likelihood(Component, frozen=True):
         return lists, self
 
     def sample_parameters(self) -> Likelihood:
-        """Sample the likelihood's own parameters, and return it with their values.
-
-        A model calls it before the plate over sentences. Most likelihoods have no parameter.
-        """
+        """Sample its own parameters, if any, before the plate, and return it with their values."""
         return self
 
     def observe(self, lists: Lists, weights: Any) -> None:
-        """Observe the data in NumPyro, within a plate over sentences.
-
-        Args:
-            lists: from `prepare`.
-            weights: (Q,) λ of the free features, or (K, Q), one vector per domain.
-        """
+        """Observe the data of `prepare` in a plate, given λ, (Q,), or (K, Q) by domain."""
         raise NotImplementedError
 
 

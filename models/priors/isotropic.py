@@ -181,9 +181,7 @@ def restrict(family: PriorFamily | Prior, names: Collection[str]) -> Isotropic |
 
 
 def expected_scale(features: int) -> float:
-    """Return τ₀ = 1 / √(2 K) for K features without a canonical weight.
-
-    A priori, the score of K uncorrelated features with τ₀ has the variance ½ within a list.
+    """Return τ₀ = 1 / √(2 K), which gives scores of K features the variance ½ within a list.
 
     >>> expected_scale(2)
     0.5

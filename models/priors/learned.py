@@ -64,27 +64,22 @@ def learn_prior(
     without: Iterable[str] = (),
     unchecked: bool = False,
 ) -> Prior:
-    """Learn a prior for a new domain from the posteriors of other domains.
+    """Learn a Gaussian prior for a new domain from the posteriors of other domains.
 
-    The weights of a domain are a draw from N(μ, Σ); the learned prior is N(μ, Σ + the uncertainty
-    of
-    μ). Features are matched by name. See `learn_hierarchy`.
+    The weights of a domain are a draw from N(μ, Σ), and the prior is N(μ, Σ + the uncertainty of
+    μ). Features are matched by name.
 
     Args:
         posteriors: one or more, by label or as a list; paths are read.
-        shrinkage: the value that Σ is shrunk to, as a share of the variance of the posteriors' own
-            priors; None is 0.05, and 1 if no feature has a canonical weight.
-        strength: the number of domains that the shrinkage counts as; None is 10, and 100 if no
-            feature has a canonical weight.
+        shrinkage: the value that Σ is shrunk to, as a share of the variance of the priors; None is
+            0.05, and 1 if no feature has a canonical weight.
+        strength: the number of domains that it counts as; None is 10, and 100 likewise.
         without: features, or labels of features, that the lists of the new domain lack.
         unchecked: use posteriors although they fail their check.
 
-    Returns:
-        a Gaussian, for `adapt(…, prior=…)`; `prior.write("prior.json")` saves it.
-
     Raises:
-        DataError: if a posterior does not record a Gaussian prior, or is a single point; or if some
-            posteriors have no feature in common with the others.
+        DataError: if a posterior does not record a Gaussian prior, is a single point, or has no
+            feature in common with the others.
         NotConverged: if a posterior fails `check` and `unchecked` is false.
         UsageError: if there is no posterior.
 

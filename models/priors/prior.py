@@ -401,10 +401,7 @@ class Prior(NamedTuple):
 
     @property
     def full_covariance(self) -> Float64:
-        """(Q, Q) the covariance of a Gaussian, with zeros where features are independent.
-
-        With a common scale it is that given the typical one.
-        """
+        """(Q, Q) the covariance of a Gaussian; with a common scale, that given the typical one."""
         return np.diag(self.variance) if self.covariance is None else np.array(self.covariance)
 
     def sample(self, rng: np.random.Generator, count: int) -> Float64:
@@ -508,11 +505,7 @@ class PriorFamily(Component, frozen=True):
     """
 
     def build(self, match: Match) -> Prior:
-        """Return the prior of the free features.
-
-        Args:
-            match: the canonical weights, matched to the features of the lists.
-        """
+        """Return the prior of the free features, given the canonical weights that match them."""
         raise NotImplementedError
 
     def model(self, match: Match) -> Callable[..., None] | None:

@@ -491,20 +491,17 @@ def weigh_tables(
     prior_deviation: float | None = None,
     batch: int = 1 << 19,
 ) -> tuple[PhraseTable, dict[str, FittedWeights]]:
-    """Return the table of p(t|s) and p(s|t) under a weighted mixture, each fitted to dev.
+    """Return the table of p(t|s) and p(s|t) under weighted mixtures fitted to dev, and these.
 
     Args:
         inside: counts of IN.
         outside: counts of OUT.
-        dev: counts of other text of the domain, to fit φ on.
+        dev: counts of other text of the domain.
         features: (pairs of OUT, Q), in its order.
         names: (Q,) of the features.
         variant: the form of the mixture; None is the weighted MAP one.
         prior_deviation: see `fit_weights`; None is maximum likelihood, as published.
         batch: pairs whose probabilities are computed at once.
-
-    Returns:
-        the pairs with the columns `direct`, p(t|s), and `inverse`, p(s|t); and their mixtures.
 
     Raises:
         DataError: if the tables and features do not fit, or no pair of dev is in the tables.

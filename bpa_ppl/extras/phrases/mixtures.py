@@ -66,10 +66,7 @@ def pool_counts(counts: PairCounts, _: float = 0.0) -> Float64:
 
 
 def linear(counts: PairCounts, alpha: float) -> Float64:
-    """Return α p_I(x|y) + (1 − α) p_o(x|y)  (Eq. 2), as published.
-
-    If y is in only one table, the probabilities sum to less than 1: see `_with_fallback`.
-    """
+    """Return α p_I(x|y) + (1 − α) p_o(x|y)  (Eq. 2): less than 1 in sum if one table lacks y."""
     return alpha * counts.p_in + (1 - alpha) * counts.p_out
 
 

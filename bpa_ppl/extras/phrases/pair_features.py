@@ -115,20 +115,15 @@ def pair_features(
     scale: Literal["plain", "log"] = "plain",
     progress: bool | Reporter = False,
 ) -> tuple[tuple[str, ...], Float32]:
-    """Return the 22 features of the pairs of a table, with mean 0 and variance 1 (0 if constant).
-
-    Tokenise and case phrases and corpora in the same way.
+    """Return the names and values, (pairs, 22), of the features, with mean 0 and variance 1.
 
     Args:
         table: the counts of phrase pairs of OUT.
-        outside: the corpus that the table was extracted from.
+        outside: the corpus that the table was extracted from, tokenised and cased in the same way.
         inside: IN, a corpus of the domain.
         iterations: of EM, of IBM Model 1.
         scale: `plain`, as published, or `log`: logarithms of counts and perplexities.
         progress: True draws a bar on standard error; or a callback.
-
-    Returns:
-        The names, `PAIR_FEATURES`, and (pairs, 22) float32.
 
     Raises:
         DataError: if the table has no pairs, no word of one side of it is in its corpus, or the
@@ -280,17 +275,11 @@ def svm_feature(
     negatives: Literal["no-common", "source"] = "no-common",
     seed: int = 0,
 ) -> Float32:
-    """Return the decision values of a linear SVM that separates pairs of IN from others.
+    """Return the decision values of a linear SVM, (pairs of OUT, 1) float32.
 
-    Foster et al. (2010), Section 3.4: positive are the pairs in both tables, (pairs of OUT, 1)
-    float32 with mean 0 and variance 1 is the result, and at most 100,000 examples are drawn.
-
-    Args:
-        outside: the counts of phrase pairs of OUT.
-        inside: those of IN.
-        features: (pairs of OUT, Q).
-        negatives: `no-common` (definition 2 of the paper, its default) or `source` (definition 1).
-        seed: of the draw of examples.
+    It separates pairs in both tables from others. The values have mean 0 and variance 1; at most
+    100,000 examples are drawn. `negatives` are definition 2 of Foster et al. (2010), Section 3.4,
+    or `source`, definition 1.
 
     Raises:
         DataError: if a class has no examples.

@@ -452,7 +452,7 @@ def serve(
 
     Args:
         load: returns the reranker, such as `partial(Reranker, "posterior.nc")`.
-        host: the address to listen on; by default only this machine can connect.
+        host: the address to listen on.
         port: 0 chooses a free one.
         allowed_hosts: further names that requests may use; `*` stands for any.
         limits: what a request may take.

@@ -63,8 +63,7 @@ def reestimate(
     Args:
         lists: n-best lists of the adaptation sentences, with references if the metric needs them.
         weights: the canonical weights λ_T from which every tuner starts, as for `adapt`.
-        tuner: "mert" (Och, 2003), "mira" (Cherry and Foster, 2012), "pro" (Hopkins and May, 2011)
-            or `Mert(…)`.
+        tuner: "mert" (Och, 2003), "mira" (Cherry and Foster, 2012), "pro" (Hopkins and May, 2011).
         gain: "bleu" or "ter" of sacreBLEU, a metric with settings, a function, or a column.
         seed: the same seed gives the same weights.
         fixed: features whose weights do not change; None fixes `UnknownWordPenalty0`.
