@@ -8,10 +8,10 @@ that differ little. The scale τ (see `Isotropic`) maximises the marginal likeli
 with Laplace's approximation of p(A | τ) (MacKay 1992). The likelihood in it is that of
 `Likelihood.evidence`:
 
-* `pairs`, where candidates have gains. How much worse the others are shows in the order of all
-  candidates; the evidence of the best ones alone is blind to it, and with indicators of systems
-  finds τ of several times the best value;
-* `margin`, if that is the likelihood and there are canonical weights. It calls for larger weights,
+* `pairs`, where candidates have gains. The order of all candidates shows how much worse the
+  others are; the evidence of the best ones alone does not, and with indicators of systems its τ is
+  several times the best value;
+* `margin`, if that is the likelihood and there are canonical weights. It gives larger weights,
   which suit the features that text of the domain adds to 500-best lists (0.1 to 0.4 TER);
 * `oracle`, if gains are unknown or the likelihood does not use them.
 

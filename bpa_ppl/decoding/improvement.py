@@ -180,7 +180,7 @@ def evaluate_improvement(
 
     Args:
         lists: lists with what the gain of the posterior needs, references or its column; best
-            ones that the posterior has not seen. Where they lack its column and have references,
+            new ones. Where they lack its column and have references,
             the gain is the default gain of `adapt`. Without either, or for a posterior of
             preferences, it is the accuracy on their preferences; and without any the choices are
             compared all the same.

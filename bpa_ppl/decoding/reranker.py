@@ -577,7 +577,7 @@ def with_defaults(draws: WeightDraws, defaults: Mapping[str, float] | None) -> W
     """Return draws with more fixed weights, of features that they do not have.
 
     Raises:
-        DataError: if the posterior knows one of them.
+        DataError: if the posterior has one of them.
         UsageError: if they are not given by name.
     """
     weights = Weights({} if defaults is None else defaults, "the defaults")

@@ -163,7 +163,7 @@ class _WithDots(Messenger):  # type: ignore[misc] # NumPyro has no types
 
 
 def _name_parameters(model: Callable[..., Any]) -> list[str]:
-    """Return the names of the parameters of a program; none if Python does not know them."""
+    """Return the names of the parameters of a program; none if Python cannot find them."""
     try:
         return list(signature(model).parameters)
     except (TypeError, ValueError):

@@ -32,7 +32,7 @@ class LanguageModel(TextSource, frozen=True):
     Attributes:
         text: a text file with one sentence a line, or several, which are read as one text; or an
             ARPA file, detected by content; or `self`: the references of the adaptation sentences.
-            The features of those sentences then come from models that have not seen them
+            The features of those sentences then come from models of the others
             (cross-fitting). A reference that occurs several times counts once.
         order: the length of the longest n-grams, 1 to 5; a finished model has its own.
         name: the beginning of the names of the columns.

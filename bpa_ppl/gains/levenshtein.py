@@ -31,7 +31,7 @@ def edit_distances(text: Int32, starts: Int64, rows: Int64, columns: Int64) -> I
     operations take from one unit of the row to the next (Myers 1999; Hyyrö 2003).
 
     Args:
-        text: the units of all sequences, as numbers from 0 on.
+        text: the units of all sequences, as integers ≥ 0.
         starts: where each of them begins in `text`, and the end.
         rows: the sequences.
         columns: the others.

@@ -169,7 +169,7 @@ class MixtureModel(TextModel):
 
     Source: Foster, Goutte & Kuhn (2010), Eq. 1.
 
-    A word is unknown if it is unknown to all models; a model gives a word that it does not know
+    A word is unknown if it is unknown to all models; a word that is unknown to one model has
     the probability of its unknown word.
 
     Args:

@@ -12,7 +12,7 @@ from bpa_ppl.posterior.statistics import bfmi
 
 #: Times as many effective draws, where nothing says how many are needed.
 MORE = 3
-#: Times as many draws as the ESS that is missing calls for: R-hat is mostly within its limit only
+#: Times as many draws as the missing ESS needs: R-hat is mostly within its limit only
 #: from about a thousand effective draws on, more than twice the limit of the ESS.
 _RESERVE = 2.3
 _MAX_FACTOR = (

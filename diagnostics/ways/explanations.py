@@ -62,7 +62,7 @@ class ChoiceExplanation(NamedTuple):
         sentence: the position of the list.
         chosen: the position of the chosen candidate in its list.
         other: the position of the other candidate.
-        terms: one per feature, the largest contribution first, whatever its sign.
+        terms: one per feature, the largest contribution in absolute value first.
         difference: of the scores: the sum of the contributions.
         low: lower end of its 95% interval; NaN if the posterior is a single point.
         high: upper end.
@@ -106,8 +106,8 @@ class ChoiceExplanation(NamedTuple):
             )
         if not self.deciding:
             return (
-                "No single feature decided: whichever is left out, the chosen candidate keeps the "
-                "higher score."
+                "No single feature decided: without any one of them, the chosen candidate keeps "
+                "the higher score."
             )
         *others, last = self.deciding
         names = f"{', '.join(others)} and {last}" if others else last

@@ -374,7 +374,7 @@ def compare_scores(
     Args:
         lists: the lists, with references, sources or columns if the metrics need them.
         before: (sentences,) the position of a candidate in each list.
-        after: likewise; differences are those of its scores.
+        after: (sentences,) that of the other choice.
         metrics: the metrics.
         seed: of the paired bootstrap over sentences (Koehn 2004); None estimates no intervals.
 

@@ -299,7 +299,7 @@ def choose_threshold(
     if reliability is None:
         reason = "the posterior does not record how often its choices agree with a judge"
         if draws.record.observed.kind in ("gains", "oracles"):
-            reason = "probabilities of graded lists do not tell right choices from wrong ones"
+            reason = "probabilities of graded lists do not separate right choices from wrong ones"
         problem = f"{reason}: adapt to preferences between two candidates, with draws (not map)"
         raise UsageError(problem, parameter=name, code="not-supported")
     if agree is None:

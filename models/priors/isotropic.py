@@ -54,8 +54,8 @@ class Isotropic(PriorFamily, frozen=True):
         single: variances of single features, or of the features of one label, not scaled.
         scale: τ, for features without a canonical weight. None, with `variance` None, learns it
             from the adaptation sentences, see `bpa_ppl.adapting.prior`.
-        mean: m, for weights without a starting value. None is 0.5 or -0.5, whichever the lists make
-            more probable, or 0 for answers of judges and with indicators. Without observations,
+        mean: m, for weights without a starting value. None is 0.5 or -0.5, the more probable one
+            given the lists, or 0 for answers of judges and with indicators. Without observations,
             0.5 is multiplied by how much the features agree.
 
     >>> match = Match(("LM0", "comet"), np.array([0.5, 0.0]), np.array([True, True]),

@@ -73,7 +73,7 @@ def learn_prior(
         posteriors: one or more, by label or as a list; paths are read.
         shrinkage: the value that Σ is shrunk to, as a share of the variance of the priors; None is
             0.05, and 1 if no feature has a canonical weight.
-        strength: the number of domains that it counts as; None is 10, and 100 likewise.
+        strength: the number of domains that it counts as; None is 10, or then 100.
         without: features, or labels of features, that the lists of the new domain lack.
         unchecked: use posteriors although they fail their check.
 

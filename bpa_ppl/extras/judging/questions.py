@@ -85,7 +85,7 @@ def choose_informative(
     slip: float = 0.0,
     about: str = "choices",
 ) -> tuple[int, Int64]:
-    """Return a list, and rows of two candidates whose comparison is expected to tell much.
+    """Return a list, and rows of two candidates whose comparison is expected to be informative.
 
     It is the best of a few random questions.
 

@@ -35,7 +35,7 @@ class Lexicon(TextSource, frozen=True):
     Attributes:
         pairs: the source file and the target file of a translation memory, line by line; or
             `self`: the sources and references of the adaptation sentences. The features of those
-            sentences then come from models that have not seen them (cross-fitting); equal pairs
+            sentences then come from models of the others (cross-fitting); equal pairs
             of source and references are in one fold, and count once.
         iterations: of EM, at most 1000.
         floor: the least probability of a word given a sentence, and that of an unknown word; chosen

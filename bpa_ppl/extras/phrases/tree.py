@@ -30,7 +30,7 @@ class PhraseTree:
     """
 
     def __init__(self) -> None:
-        # Words from 1 on: the key 0 is that of the empty phrase.
+        # Words ≥ 1: the key 0 is that of the empty phrase.
         self._words: dict[bytes, int] = defaultdict(count(1).__next__, {b"": 0})
         self._size = 1
         self._keys = np.zeros(1, np.int64)

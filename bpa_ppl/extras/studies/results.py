@@ -1,7 +1,7 @@
 """The results of a study: the files of its folder, and aggregates of their rows.
 
 study.json        what the results depend on: settings, versions, checksums of the files
-cells/*.json      one finished cell each; byte-identical wherever it runs
+cells/*.json      one finished cell each; byte-identical in any process
 seconds/*.json    how long its stages took
 results.parquet   all cells in the order of the study; byte-identical
 seconds.parquet   all stages

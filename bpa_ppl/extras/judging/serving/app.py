@@ -337,7 +337,7 @@ def select_fields(
 
 
 def _note_unused(reranker: Reranker, unused: Mapping[str, bool]) -> None:
-    """Warn of fields of candidates that the posterior does not use, nor knows as no features.
+    """Warn of fields of candidates that are neither features of the posterior nor recorded as none.
 
     Args:
         reranker: that did not read them.

@@ -81,7 +81,7 @@ class _OneLength:
     """Refuses requests with two lengths of the body: Transfer-Encoding, and Content-Length.
 
     A server in between may read the other one, and take the rest of a body for a request. The
-    connection is closed, since nobody knows where the next request begins (RFC 9112, 6.1).
+    connection is closed, since the start of the next request is unknown (RFC 9112, 6.1).
     """
 
     def __init__(self, app: ASGIApp):
