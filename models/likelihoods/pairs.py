@@ -41,7 +41,7 @@ class Pairs(OfOracles, frozen=True):
     Args:
         exponent: c. In simulated rankings intervals are wider than necessary with ½: those of 90 %
             have the true weight in 92 to 99 %. With 1 it is 88 to 97 %, with 1.5 81 to 94 %, and
-            with k / 2, as if pairs were independent, 47 to 80 %. docs/model.md has a table.
+            with k / 2, as if pairs were independent, 47 to 80 %: docs/results/check-levels.txt.
         power: the weight of a comparison is also multiplied by ((gain_i − gain_j) / unit) ** power.
             With 0 only the order of the gains matters.
         unit: the difference in gain that has the weight 1. None is 1 edit, and for other gains
