@@ -17,14 +17,14 @@ and gateways such as LiteLLM. Each answer is a candidate, with the features of
 
 A line of a batch names its prompt: that of the server, or `{"custom_id": "…", "response": ANSWER}`.
 Lines with one name, or without names those of one prompt that the answer repeats, belong to one
-prompt, wherever they are in the file, so the candidates of the whole file are held in memory; any
+prompt, at any place in the file, so the candidates of the whole file are held in memory; any
 other line is a prompt of its own. A request has one prompt.
 
 The log-probabilities are those of all tokens that the server has written; an unknown one makes
 those of the answer missing.
 
 The ids of the sentences are the places of the prompts in the file of requests, if it is given. Else
-they are the numbers at the ends of the names, if these are alike before; else prompts are counted
+they are the numbers at the ends of the names, if these are equal before; else prompts are counted
 as they appear. A name that is not such a number alone is kept as the extra `id`.
 
 `FORMS` says where the fields of most servers are. A path has names that are separated by dots; `[]`
@@ -402,7 +402,7 @@ def _is_line(value: Any) -> bool:
 
 
 def find_numbers(names: Iterable[str | int | None]) -> list[int] | None:
-    """Return the numbers at the ends of names, if these are alike before; else None.
+    """Return the numbers at the ends of names, if these are equal before; else None.
 
     >>> find_numbers(["request-7", "request-3"]), find_numbers(["request-7", "r-3"])
     ([7, 3], None)
@@ -502,7 +502,7 @@ class Answers(NBestFormat, frozen=True):
         Raises:
             DataError: with file and line, if a record is not an answer; or if there are answers
                 that cannot be candidates and `bad` is "error": errors, refusals, answers without
-                a text or not finished, answers without the wanted part.
+                a text or not finished, answers without the part to extract.
 
         >>> line = b'{"choices": [{"text": " a cat", "logprobs": {"token_logprobs": [-1, -3]}}]}'
         >>> columns = next(Answers().blocks(InputFile(line), Schema("out.jsonl")))

@@ -181,20 +181,18 @@ def from_records(
 ) -> NBest:
     """Build an NBest from dictionaries as JSON lines would have them, or from a data frame.
 
-    A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, or a
-    candidate, `{"id", "text", …}`, or a pair, `{"prompt", "chosen", "rejected"}`. Features are
-    the columns that are named, or the numbers in an object `features` of each candidate; all other
-    fields are extras, kept as they are. A row of a data frame is a candidate; its columns
-    `source`, `reference` and `sentence.NAME` belong to the sentence.
+    A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, a
+    candidate, `{"id", "text", …}`, or a pair, `{"prompt", "chosen", "rejected"}`. A row of a data
+    frame is a candidate; its columns `source`, `reference` and `sentence.NAME` belong to the
+    sentence.
 
     Args:
-        records: dictionaries, or columns by name, such as those of a Hugging Face data set; or
-            a data frame from pandas, polars or another library that exports Arrow.
-        references: used instead of those in the records: for each sentence, in the order of
-            the ids, a tuple of references, or one text; or by the ids of all sentences.
+        records: dictionaries, or columns by name, such as those of a Hugging Face data set; or a
+            data frame from pandas, polars or another library that exports Arrow.
+        references: instead of those in the records: for each sentence, in the order of the ids, a
+            tuple of references, or one text; or by id.
         sources: used instead of those in the records, one text for each sentence.
-        bad: "error", or "drop" to leave out candidates with a value that is not a finite
-            number, and rows of preferences without a judgement or an answer.
+        bad: as for `read_nbest`.
         first_id: the id of the first sentence; ids that are texts are counted from here.
         features: as for `read_nbest`.
         exclude: as for `read_nbest`.
@@ -235,8 +233,7 @@ def from_samples(
 
     Args:
         texts: for each prompt its texts.
-        logprobs: for each prompt and text the log-probabilities of its tokens, a list, or None
-            if they are not known; by default the only feature is `count`.
+        logprobs: for each prompt and text the log-probabilities of its tokens, or None.
         references: for each prompt a tuple of references, or one text.
         sources: one source text for each prompt.
 
@@ -410,9 +407,6 @@ def to_arrow(lists: NBest) -> pa.Table:
     """Return lists as an Arrow table with one row per candidate, which data frames read.
 
     `from_records(table, features=lists.feature_names)` reads it back.
-
-    Args:
-        lists: the lists; columns that Arrow does not have are left out with a warning.
 
     Raises:
         DataError: if a name has another meaning in the table.

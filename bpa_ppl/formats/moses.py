@@ -314,14 +314,7 @@ class _Layout(NamedTuple):
         return [name for name in (*self.between, *self.after) if name]
 
     def block(self, first: int, ids: Int64, texts: Sequence[str], columns: Iterable[Any]) -> Block:
-        """Return the columns of some lines.
-
-        Args:
-            first: the number of the first line.
-            ids: (lines,) those of the sentences.
-            texts: (lines,) those of the candidates.
-            columns: of the features, of the total if there is one, and of the fields that are kept.
-        """
+        """Return the columns of some lines: features, the total if any, and kept fields."""
         names = (*self.features, *([TOTAL] if self.has_total else []), *self.kept)
         candidates = {TEXT: texts, **dict(zip(names, columns, strict=True))}
         return Block(candidates, {ID: ids}, None, first + np.arange(len(ids)))

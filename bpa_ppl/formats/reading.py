@@ -45,24 +45,20 @@ def read_nbest(
     """Read all lists of a file into one table.
 
     Args:
-        path: the file, compressed or not; `-` is the standard input. Also an open file, such as
-            `io.StringIO`, the bytes of a file, or an iterable of its lines.
-        references: one text file or several, with a line for each list in their order, or the
-            references themselves as one tuple for each list; texts in a list are names of files.
-            The list with the integer i as its id has line i, or i − 1 with the setting `first_id=1`
-            of the format, as in "moses:first_id=1". A dictionary, or a file `.tsv`, `.csv` or
-            `.jsonl` with the fields `id` and `reference`, has them by the
-            ids of the lists. They are used instead of references in the file itself.
+        path: the file, compressed or not; `-` is the standard input. Also an open file, the bytes
+            of a file, or an iterable of its lines.
+        references: instead of those in the file: text files with a line for each list in their
+            order, a tuple of texts for each list; or by id, a dictionary, or a file `.tsv`, `.csv`
+            or `.jsonl` with the fields `id` and `reference`. The list with the integer i as its id
+            has line i + 1, or i with the setting `first_id=1` of the format.
         sources: a file of source sentences, one per line, or a list of the sentences.
         format: the name of a format, with settings as in "plain:list_size=50", or the format
             itself; "auto" detects it from the content.
-        bad: what to do about a value that is not a finite number, or is above 1e60, about errors,
-            refusals and unfinished answers in responses of an API, or about a row of preferences
-            without a judgement or an answer: "error", or "drop" to leave it out, with a warning.
+        bad: "error", or "drop" to leave out, with a warning, candidates with a value that is not a
+            finite number of at most 1e60, failed answers of an API and rows without a judgement.
         features: the columns that are features: names, labels and patterns such as `judge_*`; `*`
-            is every column of numbers without another role. None takes those that the file itself
-            declares, in an object `features` or columns `features.NAME`, and those that a format
-            of decoders defines. All other columns are extras, kept as they are.
+            is every column of numbers without another role. None takes those that the file or its
+            format declares. All other columns are extras, kept as they are.
         exclude: columns that are not features: names, labels and patterns.
         missing: a number in place of missing values of features, or one for each name; None makes
             them an error.

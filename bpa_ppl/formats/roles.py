@@ -132,14 +132,14 @@ def require_columns(
     origin: str | None,
     parameter: str,
 ) -> None:
-    """Refuse names, labels and patterns that fit none of some columns.
+    """Refuse names, labels and patterns of a parameter that fit none of some columns.
 
     Args:
         patterns: that the user gave.
         columns: by name.
         describe: returns the columns of numbers with their ranges, for the message.
         origin: the file of the columns.
-        parameter: that has the patterns.
+        parameter: for the error.
 
     Raises:
         DataError: if one fits none; `*` may.

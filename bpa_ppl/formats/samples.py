@@ -146,14 +146,9 @@ class Samples:
     def leave_out(
         self, reason: str, prompt: int, line: int | None, detail: str = "", origin: str = ""
     ) -> None:
-        """Record an answer that cannot be a candidate.
+        """Record an answer that cannot be a candidate, by a reason that all such answers share.
 
-        Args:
-            reason: in words, the same for all such answers.
-            prompt: the place of the prompt.
-            line: of the answer.
-            detail: more about this answer; the message repeats the first one.
-            origin: the file of the answer, if it is another one.
+        The message has the details of the first one.
         """
         self._left_out.setdefault(reason, []).append(self.label(prompt))
         self._first = self._first or (origin or self._file, line)
@@ -255,7 +250,7 @@ def name_prompts(labels: Sequence[str]) -> str:
 
 
 def make_extractor(pattern: str, parameter: str = "extract") -> Callable[[str], str | None]:
-    """Return a function that finds the wanted part of a text; None if it is not there.
+    """Return a function that extracts a part of a text; None if it is not there.
 
     Args:
         pattern: a regular expression; the part is its first group, or the whole match if it has
@@ -302,14 +297,8 @@ def _warn_about(columns: Mapping[str, Float64], origin: str) -> None:
 def _merge(logprobs: Float64, parents: Int64, index: Int32, origins: Int32) -> tuple[Int64, Int64]:
     """Return the most probable of equal answers to each prompt, and the number of equal ones.
 
-    Args:
-        logprobs: (answers,) NaN is missing.
-        parents: (answers,) the prompt of each.
-        index: (answers,) the number of its text.
-        origins: (answers,) the number of its origin.
-
-    Returns:
-        rows, by prompt and then in the order in which texts first appear, and (rows,) counts.
+    Arguments are (answers,): log-probabilities, NaN if missing, and the numbers of prompts, texts
+    and origins. Rows are by prompt and then in the order in which texts first appear.
     """
     order = np.lexsort((-np.nan_to_num(logprobs, nan=-np.inf), origins, index, parents))
     same = [np.diff(key[order]) == 0 for key in (parents, index, origins)]

@@ -183,7 +183,7 @@ def _read_tables(file: InputFile, kind: Csv, schema: Schema) -> Iterator[tuple[p
 
     Raises:
         DataError: if a line does not have as many cells as the header, a row cannot be read, or
-            there is nothing but a header.
+            there is only a header.
     """
     import pyarrow as pa
     from pyarrow import compute

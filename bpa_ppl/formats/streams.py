@@ -159,10 +159,7 @@ class InputFile:
         return beginning.partition(b"\n")[0]
 
     def chunks(self, size: int | None = None) -> Iterator[bytes]:
-        """Yield the text in blocks of whole lines, each ended by a newline.
-
-        Args:
-            size: the least number of bytes in a block but the last; None for 4 MiB.
+        """Yield the text in blocks of whole lines of at least `size` bytes, 4 MiB by default.
 
         Raises:
             DataError: if there is a NUL byte in it, as of UTF-16 or a damaged disk.
@@ -193,12 +190,11 @@ class InputFile:
 def read_chunks(path: AnyInput) -> Iterator[bytes]:
     r"""Yield the text of a file in blocks of whole lines, each ended by a newline.
 
-    gzip, bzip2, xz and zstd are detected by their first bytes, not by the name of the file. A
-    byte-order mark is removed, and a newline is added if the last line has none.
+    gzip, bzip2, xz and zstd are detected by their first bytes.
 
     Raises:
-        DataError: if the file cannot be read, its compressed data are cut short, corrupt or too
-            large when unpacked, or it is not text.
+        DataError: if the file cannot be read, its compressed data are damaged or too large when
+            unpacked, or it is not text.
 
     >>> import gzip, tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -427,10 +423,8 @@ def resolve_output(path: AnyPath) -> Path:
 def atomic_path(path: AnyPath) -> Iterator[Path]:
     """Provide a temporary path in the same folder, and rename it to `path` at the end.
 
-    After an error, or Ctrl-C, the temporary file is removed and `path` is as before; a process that
-    is killed leaves its temporary file, `.bpa-` and a random number. The temporary name ends as
-    `path` does, and the mode of an existing file is kept. Pipes and devices are written to
-    directly. `-` and `/dev/stdout` copy the file to the standard output.
+    After an error, or Ctrl-C, the temporary file is removed and `path` is as before. The mode of an
+    existing file is kept. Pipes, devices and `-`, the standard output, are written to.
 
     Raises:
         DataError: at the start if `path` cannot be written, or later if the disk is full.
@@ -544,7 +538,7 @@ def atomic_writer(path: AnyPath) -> Iterator[TextIO]:
 
 
 def _standard_output() -> TextIO:
-    """Return the standard output as UTF-8, whatever the encoding of the terminal."""
+    """Return the standard output as UTF-8, in a terminal of any encoding."""
     if sys.stdout is None:
         problem = "it is closed: open it, or name a file"
         raise DataError(problem, "<standard output>", code="cannot-write")
@@ -587,12 +581,7 @@ def _text_file(temporary: Path, path: AnyPath) -> Iterator[TextIO]:
 
 
 def _plain_bytes(path: AnyInput, gib: float | None = None) -> Iterator[bytes]:
-    """Yield the decompressed content in chunks of any length, without a byte-order mark.
-
-    Args:
-        path: what is read.
-        gib: the most that a compressed file may hold; None for files that are read in parts.
-    """
+    """Yield the decompressed content, of at most `gib` if compressed, without a byte-order mark."""
     chunks = _read(path, gib or _STREAM_GIB)
     yield next(chunks, b"").removeprefix(_BOM)
     yield from chunks
@@ -634,7 +623,7 @@ def _read(source: Any, gib: float) -> Iterator[bytes]:
 
 @contextmanager
 def _open(source: Any) -> Iterator[Any]:
-    """Open what has bytes; one that can be looked into before it is read, wherever it can be."""
+    """Open what has bytes, as a file that can be looked into before it is read if possible."""
     if isinstance(source, str | Path) and str(source) != STANDARD:
         with open(source, "rb") as file:
             yield file

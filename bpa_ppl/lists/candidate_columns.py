@@ -41,11 +41,7 @@ def find_names(lists: NBest) -> str | None:
 
 
 def require_answers(lists: NBest, source: str) -> None:
-    """Refuse features of texts that are names.
-
-    Args:
-        lists: the lists.
-        source: of the features.
+    """Refuse features, of a source, of texts that are names.
 
     Raises:
         DataError: if the texts are names.
@@ -212,15 +208,9 @@ def describe_columns(columns: Mapping[str, Float64 | None]) -> str:
 
 
 def select_marked(lists: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
-    """Return the lists of the marked candidates; those with fewer than two are left out.
+    """Return the lists of the marked candidates, and the rows of these, (candidates,).
 
-    Args:
-        lists: the lists.
-        marked: (candidates,) which of them are judged.
-
-    Returns:
-        The lists, with all features and other columns, and (candidates,) the rows of their
-        candidates in `lists`.
+    Lists with fewer than two are left out.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "c"], ["d", "e"]], [[[0]] * 3, [[0]] * 2], ["LM0"])

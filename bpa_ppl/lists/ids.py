@@ -108,11 +108,6 @@ def find_references(
 ) -> list[tuple[str, ...]]:
     """Return the references of each of some ids; an empty tuple for an id without any.
 
-    Args:
-        references: by id.
-        ids: of all lists.
-        origin: where the lists are from, for messages.
-
     Raises:
         DataError: if the ids are not those of the lists.
 

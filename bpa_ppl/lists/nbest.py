@@ -113,7 +113,7 @@ class NBest:
     NBest(2 sentences, 5 candidates, 1 feature, sources)
     """
 
-    # A new column needs an entry in `COLUMNS`, and no more: methods go through all columns alike.
+    # A new column needs an entry in `COLUMNS`, and no more: methods go through all columns.
     offsets: Int64
     features: Float64
     feature_names: tuple[str, ...]
@@ -206,10 +206,7 @@ class NBest:
         return [self.text(row) for row in self.offsets[:-1] + to_choice(self, choice)]
 
     def select(self, sentences: npt.ArrayLike) -> NBest:
-        """Return the lists of some sentences, in that order, repeats allowed.
-
-        Args:
-            sentences: (n,) positions, from the end if negative; or a boolean mask.
+        """Return the lists at some positions, in that order, repeats allowed; or of a boolean mask.
 
         Raises:
             UsageError: if there is no such position, or a mask is not as long as the lists.
@@ -258,11 +255,7 @@ class NBest:
         return _replace(self, offsets=offsets, string_index=index, strings=strings, **parts)
 
     def with_references(self, references: AnyReferences) -> NBest:
-        """Return the same lists with other references.
-
-        Args:
-            references: a tuple, or one text, for each sentence; or by the ids of all sentences, an
-                empty tuple where there is none.
+        """Return the same lists with other references: a tuple, or one text, for each, or by id.
 
         Raises:
             DataError: if there are not as many as sentences, or the ids are not those of the
@@ -514,8 +507,7 @@ def subtract_first(values: npt.NDArray[Any], sizes: Int64) -> Float64:
 def score_differences(lists: NBest, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
     """Return the scores of candidates minus that of the first of their list, (candidates,).
 
-    They have the same order within a list as λ·h, without its rounding where a feature has a large
-    constant in it.
+    They are λ·h without its rounding where a feature has a large constant in it.
 
     Raises:
         DataError: as `NBest.scores`.
@@ -669,11 +661,7 @@ def demote_to_extras(lists: NBest, columns: Iterable[str]) -> NBest:
 
 
 def promote_to_features(lists: NBest, columns: Mapping[str, Float64]) -> NBest:
-    """Return the lists with some of their extras as features, after the existing ones.
-
-    Args:
-        lists: the lists.
-        columns: the numbers of each, (candidates,).
+    """Return the lists with extras, (candidates,) numbers each, as their last features.
 
     Raises:
         DataError: if a number is not finite, or beyond 1e60.
