@@ -9,7 +9,6 @@ from cyclopts import Parameter
 
 from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
-from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.files import read_weight_draws, write_posterior
@@ -23,9 +22,7 @@ def adapt(
     reading: shared.Reading = shared.Reading(),
     judgements: Annotated[list[Path] | None, Parameter(group=shared.OBSERVED)] = None,
     fixed: Annotated[shared.Fixed, Parameter(group=shared.PRIOR)] = None,
-    unchecked: Annotated[
-        shared.Unchecked, Parameter(group=shared.PRIOR), Needs(("prior",))
-    ] = False,
+    unchecked: Annotated[shared.Unchecked, Parameter(group=shared.PRIOR)] = False,
     like: Annotated[Path | None, Parameter(group=shared.OTHERS)] = None,
     scheduler: Annotated[shared.Scheduler, Parameter(group=shared.OTHERS)] = None,
     quiet: Annotated[shared.Quiet, Parameter(group=shared.OTHERS)] = False,
@@ -53,6 +50,7 @@ def adapt(
     if not weights and like is None:
         message = "give canonical weights (a file, none or equal), or a posterior with --like"
         raise UsageError(message, parameter="weights", code="missing-argument")
+    shared.require_with("--prior", settings.get("prior"), unchecked=unchecked)
     arguments: dict[str, Any] = {**settings, "progress": not quiet}
     if isinstance(prior := settings.get("prior"), str):
         arguments["prior"] = shared.parse_prior(prior, unchecked=unchecked)
@@ -79,7 +77,7 @@ def adapt(
     categorical = to_patterns(arguments.get("categorical") or (), "categorical")
     roles = columns.roles(gain if isinstance(gain, str) else None, categorical)
     lists = reading.read_together(nbest, judgements or (), roles=roles)
-    flags = reading.formats.given()
+    flags = shared.given_options(formats=reading.formats)
     with use_scheduler(scheduler):
         posterior, report, comparison = run_adaptation(lists, start, resolved, reading=flags)
     write_posterior(posterior, output)

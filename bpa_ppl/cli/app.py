@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import entry_points, version
 from inspect import isfunction
 from pathlib import Path
@@ -31,7 +31,6 @@ from cyclopts import (
 
 from bpa_ppl._runtime.messages import LOGGER, warn_user
 from bpa_ppl.cli import adapt, comparing, language_models, list_commands, posteriors
-from bpa_ppl.cli.needs import check_needs
 from bpa_ppl.cli.options import discard, print_message, refuse_empty
 from bpa_ppl.cli.outputs import check_outputs
 from bpa_ppl.cli.signals import Ended, ending_signals
@@ -180,7 +179,6 @@ def run_command(words: list[str]) -> None:
             problem.parameter = problem.parameter or error.argument.field_info.name
         raise problem from error
     arguments = check_outputs(command, bound.arguments)
-    check_needs(command, arguments, partial(_option_names, words))
     bound.arguments.update(arguments)
     command(*bound.args, **bound.kwargs)
 

@@ -13,7 +13,6 @@ from cyclopts import Group, Parameter
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
-from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written
 from bpa_ppl.errors import BpaError, NotConverged, UsageError, wrong_value
 from bpa_ppl.lists.nbest import NBest
@@ -22,9 +21,6 @@ from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 #: Boxes of the help of a command.
 _MODEL = Group("A NumPyro model", sort_key=0)
 _TEST = Group("Lists to rerank", sort_key=5)
-#: Marks options of lists, and of what samplers are run on; the others compare posteriors.
-_OF_LISTS_ONLY, _OF_RUNS = Needs(("weights",)), Needs(("weights", "model"))
-_OF_POSTERIORS = Needs(("posteriors",))
 
 
 def in_folder(*names: str) -> Written:
@@ -89,7 +85,7 @@ class _Program:
     """
 
     model: str | None = None
-    data: Annotated[Path | None, Needs(("model",))] = None
+    data: Path | None = None
 
 
 @Parameter(name="*")
@@ -120,10 +116,6 @@ class _Runs:
     ] = None
     reference_draws: Annotated[int | None, Parameter(group=shared.SAMPLING)] = None
     settings: _SamplerSettings = None
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the options that were given, as keyword arguments."""
-        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @Parameter(name="*")
@@ -169,10 +161,11 @@ class TestedProblem(_Problem):
     """
 
     test: Annotated[str | None, Parameter(group=_TEST)] = None
-    test_references: Annotated[list[Path] | None, Parameter(group=_TEST), Needs(("test",))] = None
+    test_references: Annotated[list[Path] | None, Parameter(group=_TEST)] = None
 
     def read_test(self) -> NBest | None:
         """Return the lists to rerank, if they are given."""
+        shared.require_with("--test", self.test, test_references=self.test_references)
         if self.test is None:
             return None
         roles = self.columns.roles(self.gain)
@@ -248,12 +241,12 @@ def compare(
     weights: shared.Weights | None = None,
     output: Annotated[shared.OutputPath, in_folder("index.html", "comparison.json")] | None = None,
     program: _Program = _Program(),
-    problem: Annotated[TestedProblem, _OF_LISTS_ONLY] = TestedProblem(),
-    var_names: Annotated[list[str] | None, Needs(("posteriors", "model"))] = None,
-    log_weights: Annotated[shared.LogWeights, _OF_POSTERIORS] = None,
+    problem: TestedProblem = TestedProblem(),
+    var_names: list[str] | None = None,
+    log_weights: shared.LogWeights = None,
     bias: float = 0.1,
-    no_reference: Annotated[bool, Parameter(negative=()), _OF_POSTERIORS] = False,
-    running: Annotated[_Runs, _OF_RUNS] = _Runs(),
+    no_reference: Annotated[bool, Parameter(negative=())] = False,
+    running: _Runs = _Runs(),
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -282,9 +275,15 @@ def compare(
     from bpa_ppl.diagnostics.samplers.comparison_page import write_comparison
     from bpa_ppl.formats.streams import output_folder
 
+    shared.require_with("--model", program.model, data=program.data)
+    shared.require_with("--weights", weights, problem=problem)
+    shared.require_with("--weights or --model", weights or program.model, running=running)
+    shared.require_with("POSTERIORS or --model", posteriors or program.model, var_names=var_names)
+    of_posteriors = {"log_weights": log_weights, "no_reference": no_reference}
+    shared.require_with("POSTERIORS", posteriors, **of_posteriors)
     _check_inputs(nbest, posteriors, weights, program.model)
     options: dict[str, Any] = {"bias": bias, "seed": seed}
-    of_runs = {**options, **running.arguments(), "progress": not quiet}
+    of_runs = {**options, **shared.given_options(running=running), "progress": not quiet}
     with nullcontext() if output is None else output_folder(output):
         if posteriors:
             files = _label_posteriors((str(nbest), *posteriors))
@@ -298,7 +297,7 @@ def compare(
             )
         else:
             start = shared.parse_start(str(weights))
-            lists, test = problem.read(str(nbest)), problem.read_test()
+            test, lists = problem.read_test(), problem.read(str(nbest))
             comparison, provenance = from_files.compare_on_lists(
                 lists, start, problem.arguments(), test=test, **of_runs
             )
@@ -329,7 +328,7 @@ def calibrate(
     *,
     weights: shared.Weights | None = None,
     program: _Program = _Program(),
-    problem: Annotated[_SimulatedProblem, _OF_LISTS_ONLY] = _SimulatedProblem(),
+    problem: _SimulatedProblem = _SimulatedProblem(),
     samplers: Annotated[
         Any,
         shared.make_parameter(
@@ -365,6 +364,8 @@ def calibrate(
     if (program.model is None) == (nbest is None):
         message = "give n-best lists with weights, or a --model with its --data"
         raise UsageError(message, parameter="model", code="conflict")
+    shared.require_with("--model", program.model, data=program.data)
+    shared.require_with("--weights", weights, problem=problem)
     options: dict[str, Any] = {"samplers": samplers, "settings": settings, "seed": seed}
     options |= {"replications": replications, "jobs": jobs, "progress": not quiet}
     options["max_seconds"] = max_seconds

@@ -13,9 +13,9 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypedDict, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypedDict, cast, get_args
 
 from cyclopts import UNSET, Group, Parameter, Token
 from docstring_parser import parse
@@ -76,6 +76,41 @@ def make_parameter(
     if several:
         others = {"n_tokens": -1, "show_default": False, "metavar": "STR...", **others}
     return Parameter(converter=convert, accepts_keys=False, **others)
+
+
+def given_options(**options: Any) -> dict[str, Any]:
+    """Return the options that were given, those of groups as well.
+
+    None and False are not given, and in a group what equals the default.
+
+    >>> given_options(seed=0, output=None, formats=FormatFlags(bad="drop"))
+    {'seed': 0, 'bad': 'drop'}
+    """
+    given: dict[str, Any] = {}
+    for name, value in options.items():
+        if is_dataclass(value):
+            default = vars(cast("Any", type(value))())
+            given |= given_options(**{n: v for n, v in vars(value).items() if v != default[n]})
+        elif value is not None and value is not False:
+            given[name] = value
+    return given
+
+
+def require_with(other: str, is_given: object, **options: Any) -> None:
+    """Refuse options, also in groups, that have no meaning without another one.
+
+    Args:
+        other: the other option, as it is written on the command line.
+        is_given: whether it is given.
+        options: those that need it.
+
+    >>> require_with("--prior", None, unchecked=True)
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: this option needs --prior: give both, or leave it out
+    """
+    for name in () if is_given else given_options(**options):
+        message = f"this option needs {other}: give both, or leave it out"
+        raise UsageError(message, parameter=name, code="conflict")
 
 
 def refuse_empty(tokens: Iterable[Token]) -> None:
@@ -346,14 +381,6 @@ class FeatureFlags(ColumnFlags):
     categorical: Annotated[list[str] | None, describe_setting("categorical"), WORD] = None
     add: Add = None
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the options that were given, as keyword arguments.
-
-        >>> FeatureFlags(exclude=["cost"]).arguments()
-        {'exclude': ['cost']}
-        """
-        return {name: value for name, value in vars(self).items() if value is not None}
-
 
 def _make_options(structure: type, declared: Mapping[str, Setting]) -> Iterator[tuple[str, Any]]:
     """Yield the settings that are options, with their types on the command line."""
@@ -434,14 +461,6 @@ class FormatFlags:
         arguments = {"references": references, "sources": sources, **self.arguments(), **options}
         return iter_nbest(path, features=roles, missing=self.missing, **arguments)
 
-    def given(self) -> dict[str, Any]:
-        """Return the options that are not at their defaults, for the record of a posterior.
-
-        >>> FormatFlags(format="csv:id=q").given()
-        {'format': 'csv:id=q'}
-        """
-        return {n: value for n, value in vars(self).items() if value != getattr(_FORMAT, n)}
-
     def arguments(self) -> dict[str, Any]:
         """Return the options as keyword arguments of `bpa_ppl.read_nbest`.
 
@@ -452,9 +471,6 @@ class FormatFlags:
         Plain(list_size=2, scores='lm.npy')
         """
         return {"bad": self.bad, "format": resolve_format(self.format)}
-
-
-_FORMAT = FormatFlags()
 
 
 @Parameter(name="*")
@@ -482,7 +498,8 @@ class Reading:
         settings = resolve_format(flags.get("format", AUTO)).settings()
         if read and (settings.get("scores") or settings.get("requests")):
             return self
-        return replace(self, formats=replace(self.formats, **{**flags, **self.formats.given()}))
+        flags |= given_options(formats=self.formats)
+        return replace(self, formats=replace(self.formats, **flags))
 
     def read(self, path: str | Path, roles: Roles | None = None) -> NBest:
         """Return all lists of a file, with given roles of columns."""

@@ -12,7 +12,6 @@ from cyclopts import Parameter
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
-from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written, keep_recorded_files
 from bpa_ppl.diagnostics.check.check import check as measure
 from bpa_ppl.diagnostics.check.check import check_and_record, refuse_unconverged
@@ -30,9 +29,6 @@ from bpa_ppl.posterior.selection import describe_left_out
 
 #: Marks the output of `bpa trace`, which may write a page next to the figure.
 _FIGURE_AND_PAGE = Written(lambda path: (path, path.parent / f"{path.stem}.html"))
-
-#: Marks options of the new lists of a report.
-_NEEDS_LISTS = Needs(("lists",))
 
 
 def check(
@@ -75,9 +71,9 @@ def report(
     *,
     output: shared.Output,
     lists: str | None = None,
-    reading: Annotated[shared.Reading, _NEEDS_LISTS] = shared.Reading(),
-    moved_files: Annotated[shared.MovedFiles, _NEEDS_LISTS] = None,
-    without: Annotated[shared.Without, _NEEDS_LISTS] = None,
+    reading: shared.Reading = shared.Reading(),
+    moved_files: shared.MovedFiles = None,
+    without: shared.Without = None,
     log_weights: shared.LogWeights = None,
     top: int = 8,
     quiet: shared.Quiet = False,
@@ -94,6 +90,8 @@ def report(
     """
     from bpa_ppl.decoding.improvement import report_page
 
+    of_lists: dict[str, Any] = {"moved_files": moved_files, "without": without}
+    shared.require_with("--lists", lists, reading=reading, **of_lists)
     draws = open_to_show(posterior, log_weights=log_weights)
     title = f"Posterior {Path(posterior).name}"
     keep_recorded_files(draws.record, output=output)
@@ -101,7 +99,7 @@ def report(
     if lists is not None:
         roles = roles_for(as_weight_draws(draws))
         new = reading.of_recorded(draws.record, [lists]).read(lists, roles)
-    html = report_page(draws, new, moved_files=moved_files, without=without, title=title, top=top)
+    html = report_page(draws, new, **of_lists, title=title, top=top)
     write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")
 
@@ -218,7 +216,7 @@ def weights(
     format: str = AUTO,
     domain: shared.Word | None = None,
     point: shared.Word = "mean",
-    draw: Annotated[int, Needs(("point=draw",))] = 0,
+    draw: int | None = None,
     unchecked: shared.Unchecked = False,
 ) -> None:
     """Write the posterior mean, the mode or a draw as weights for another program.
@@ -233,8 +231,9 @@ def weights(
         format: dense, moses.ini or json; auto takes the ending of the file, or dense.
         domain: Of the model hierarchical: the domain of the weights (default: a new one).
         point: mean, mode or draw.
-        draw: With --point draw: the number of the draw.
+        draw: With --point draw: the number of the draw (default: 0).
     """
+    shared.require_with("--point draw", point == "draw", draw=draw)
     draws = read_weight_draws(posterior)
     if not unchecked:
         refuse_unconverged(draws)
@@ -242,5 +241,5 @@ def weights(
         draws = draws.of_domain(domain)
     elif draws.domains:
         warn_user(f"these are weights of a new domain: name one of {', '.join(draws.domains)}")
-    chosen = draws.at_point(point, draw).normalised()
+    chosen = draws.at_point(point, draw or 0).normalised()
     write_weights(chosen, output, template=template, format=format)

@@ -40,6 +40,7 @@ PLAIN = "rerank one -p good.nc --unchecked"
 RERANK = "rerank nbest -p good.nc -o new.txt"
 COMPARE = "compare nbest -w moses.ini -r ref -o report"
 TUNE = "tune nbest -r ref -w moses.ini -o new.json -q"
+CORPORA = "--in-corpus a b --out-corpus c d"
 POOL = "-w moses.ini --sampler map -o new.nc"
 
 #: Commands, and the parts of their messages.
@@ -143,10 +144,12 @@ ALONE = [
     ("judges a.nc --cascade", "--cascade", "--price"),
     ("tune x -w none -o y --return last", "--return", "--decoder"),
     ("tune x -w none -o y --rounds z", "--rounds", "--decoder"),
-    ("sweep x -w none -o y --vary a=1 --test-references z", "--test-references", "--test"),
-    ("subdomains a b -o x --side source", "--side", "--induction lda"),
+    ("sweep one -w none -o y --vary a=1 --test-references z", "--test-references", "--test"),
+    ("subdomains a b -o x --side target", "--side", "--induction lda"),
+    ("phrases extract a b c -o x --keep 0", "--keep", "--like"),
+    (f"phrases weigh a b -o x --dev c {CORPORA} --negatives source", "--negatives", "--form svm"),
 ]
-COMMANDS += [(words, f"error: {option} needs {other}: give both") for words, option, other in ALONE]
+COMMANDS += [(words, f"needs {other}: give", f"({option})") for words, option, other in ALONE]
 
 
 @pytest.mark.parametrize("case", COMMANDS, ids=lambda case: case[0])

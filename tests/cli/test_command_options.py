@@ -15,9 +15,7 @@ from support.registries import GAINS, NBEST_FORMATS, RULES, SAMPLERS
 from bpa_ppl.adapting.settings import SETTINGS
 from bpa_ppl.cli.adapt import adapt
 from bpa_ppl.cli.app import app
-from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.options import describe_setting
-from bpa_ppl.cli.outputs import list_marks, read_hints
 from bpa_ppl.decoding.options import OPTIONS as RERANKING
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.extending import Settings
@@ -109,16 +107,6 @@ def missing_is_named(words: tuple[str, ...], files: list[str], pattern: str) -> 
     assert (done.code, done.out) == (2, "")
     expected = rf"error: give ({pattern}) \(bpa {' '.join(words)} --help describes it\)\n"
     assert re.fullmatch(expected, done.err), done.err
-
-
-@pytest.mark.parametrize("words", RUN, ids=" ".join)
-def test_what_an_option_needs_exists(words: tuple[str, ...]) -> None:
-    options = {one.field_info.name for one in parameters_of(*words)}
-    function = find_command(words).default_command
-    assert function is not None
-    for marks in map(list_marks, read_hints(function).values()):
-        needed = {name for mark in marks if isinstance(mark, Needs) for name in mark.one_of}
-        assert {name.partition("=")[0] for name in needed} <= options
 
 
 def test_help_names_every_choice() -> None:

@@ -154,7 +154,7 @@ def test_a_program_is_read_from_any_file(
         ("--model normal_mean:model", "[]", "not an object"),
         ("--model normal_mean:model", "{", "other.json:1: not JSON"),
         ("--model normal_mean:model", "[" * 100_000, "other.json:1: objects nest too deeply"),
-        ("", "{}", "--data needs --model"),
+        ("", "{}", "needs --model: give both, or leave it out (--data)"),
         ("--model normal_mean:model --set draws=5", "{}", "expected SAMPLER.NAME=VALUE, not 'draw"),
         (
             "--model normal_mean:model --set map.draws=5",

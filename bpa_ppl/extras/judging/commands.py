@@ -12,7 +12,6 @@ from cyclopts import Group, Parameter
 
 from bpa_ppl._runtime.arguments import require_extra
 from bpa_ppl.cli import options as shared
-from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
 from bpa_ppl.errors import DataError, UsageError, unknown_name
@@ -54,7 +53,7 @@ def judge(
     sources: shared.Sources = None,
     seed: int = 0,
     panel: Annotated[bool | None, Parameter(negative_bool="no-")] = None,
-    unchecked: Annotated[shared.Unchecked, Needs(("prior",))] = False,
+    unchecked: shared.Unchecked = False,
     quiet: shared.Quiet = False,
     columns: shared.FeatureFlags = shared.FeatureFlags(),
     address: Annotated[_Address, Parameter(group=_SERVER)] = _Address(),
@@ -78,6 +77,7 @@ def judge(
         panel: Show the weights and what the answers have changed, which may influence the rater
             (default: only to a rater without a name).
     """
+    shared.require_with("--prior", prior, unchecked=unchecked)
     if prior is not None and weights != "none":
         message = "a prior says where the weights start: leave out the weights"
         raise UsageError(message, parameter="weights", code="conflict")
@@ -85,7 +85,7 @@ def judge(
     lists = formats.read(
         nbest, sources=sources, roles=columns.roles(None, columns.categorical or ())
     )
-    options = columns.arguments()
+    options = shared.given_options(columns=columns)
     options |= {} if prior is None else {"prior": shared.parse_prior(prior, unchecked=unchecked)}
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
     from bpa_ppl.extras.judging.app import judging_application
@@ -126,7 +126,7 @@ def judges(
             name="--price",
         ),
     ] = None,
-    cascade: Annotated[bool, Needs(("prices",))] = False,
+    cascade: bool = False,
     unchecked: shared.Unchecked = False,
     as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,
@@ -145,6 +145,7 @@ def judges(
     from bpa_ppl.diagnostics.pages.figures import write_figure
     from bpa_ppl.extras.judging.juries import judges as value_judges
 
+    shared.require_with("--price", prices, cascade=cascade)
     if output is not None and output.suffix.lower() not in _PICTURES:
         raise unknown_name("ending", output.suffix, _PICTURES, "output", owner=output)
     draws = read_weight_draws(posterior)

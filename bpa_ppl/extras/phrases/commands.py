@@ -11,7 +11,6 @@ from cyclopts import Group, Parameter
 
 from bpa_ppl._runtime.messages import format_table
 from bpa_ppl.cli import options as shared
-from bpa_ppl.cli.needs import Needs
 from bpa_ppl.errors import wrong_value
 
 #: The box of the commands in `bpa --help`.
@@ -34,8 +33,8 @@ def extract(
     *,
     output: _TableOutput,
     max_length: int = 5,
-    like: Annotated[str | None, Needs(("keep",))] = None,
-    keep: Annotated[float | None, Needs(("like",))] = None,
+    like: str | None = None,
+    keep: float | None = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Count the phrase pairs that are consistent with the alignment of a corpus.
@@ -55,6 +54,8 @@ def extract(
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.text.model_files import read_or_train
 
+    shared.require_with("--like", like, keep=keep)
+    shared.require_with("--keep", keep is not None, like=like)
     require_writable(output)
     selected = None
     if like is not None and keep is not None:
@@ -119,13 +120,11 @@ def weigh(
     form: Annotated[str, Parameter(group=_MODEL)] = "weighted",
     mixture: Annotated[str, Parameter(group=_MODEL)] = "map",
     scale: Annotated[Literal["plain", "log"] | None, Parameter(group=_MODEL)] = None,
-    negatives: Annotated[
-        Literal["no-common", "source"], Parameter(group=_MODEL), Needs(("form=svm",))
-    ] = "no-common",
+    negatives: Annotated[Literal["no-common", "source"] | None, Parameter(group=_MODEL)] = None,
     prior_deviation: Annotated[float | None, Parameter(group=_MODEL)] = None,
     published: Annotated[bool, Parameter(group=_MODEL)] = False,
     best: int | None = None,
-    seed: Annotated[int, Needs(("form=svm",))] = 0,
+    seed: int = 0,
     quiet: shared.Quiet = False,
 ) -> None:
     """Mix a table of the domain with a general one whose counts are weighted by features.
@@ -145,7 +144,7 @@ def weigh(
         mixture: linear or map.
         scale: Scale of counts and perplexities: log, or plain as published (default: log).
         negatives: With --form svm: the negative examples; no-common (definition 2 of the paper) or
-            source (definition 1).
+            source (definition 1) (default: no-common).
         prior_deviation: Standard deviation of the prior of each weight, with mean 0; 0 is maximum
             likelihood, as published (default: 1).
         published: As in the paper: by default --scale plain and --prior-deviation 0, and for a
@@ -161,6 +160,7 @@ def weigh(
     from bpa_ppl.extras.phrases.table_files import read_counts, write_table
     from bpa_ppl.formats.streams import require_writable
 
+    shared.require_with("--form svm", form == SVM, negatives=negatives)
     variant = replace(variant_named(form, mixture), complete=not published)
     deviation = (0.0 if published else 1.0) if prior_deviation is None else prior_deviation
     if not 0 <= deviation < float("inf"):
@@ -179,7 +179,9 @@ def weigh(
         progress=not quiet,
     )
     if SVM in FORMS[form].get("features", ()):
-        features = svm_feature(general, domain, features, negatives=negatives, seed=seed)
+        features = svm_feature(
+            general, domain, features, seed=seed, **shared.given_options(negatives=negatives)
+        )
         columns = (SVM,)
     table, fits = weigh_tables(
         domain,
@@ -212,7 +214,7 @@ def subdomains(
     k: Annotated[int, Parameter(name="-k")] = 12,
     soft: bool = False,
     induction: str = "em",
-    side: Annotated[str, Needs(("induction=lda",))] = "target",
+    side: str | None = None,
     iterations: int | None = None,
     setting: shared.Settings = None,
     jobs: int = 1,
@@ -230,7 +232,7 @@ def subdomains(
         k: Number of subdomains.
         soft: Soft EM: a pair belongs to subdomains with probabilities.
         induction: em, or lda (topics of the sentences).
-        side: With --induction lda: source, target, or both.
+        side: With --induction lda: source, target, or both (default: target).
         iterations: Iterations of the full model, after one of language models alone (default: 3).
         setting: Setting, as NAME=VALUE: order, prior, folds, smoothing, start of em; alpha, beta,
             passes of lda.
@@ -240,6 +242,7 @@ def subdomains(
     from bpa_ppl.extras.phrases.induction import induce, parse_settings
     from bpa_ppl.formats.streams import STANDARD, require_writable
 
+    shared.require_with("--induction lda", induction == "lda", side=side)
     settings: dict[str, Any] = dict(setting or {})
     settings |= {"k": k, "seed": seed}
     if soft:
@@ -254,9 +257,9 @@ def subdomains(
         source,
         target,
         induction=induction,  # type: ignore[arg-type]
-        side=side,  # type: ignore[arg-type]
         jobs=jobs,
         progress=not quiet,
+        **shared.given_options(side=side),
         **settings,
     )
     subdomains.save(output)

@@ -12,7 +12,6 @@ from cyclopts import Group, Parameter
 from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.comparing import TestedProblem, echo_files, in_folder
-from bpa_ppl.cli.needs import Needs
 from bpa_ppl.components import read_value
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 
@@ -20,8 +19,6 @@ from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 HELP_BOX = "Studies"
 #: A box of the help of a command.
 _DECODING = Group("Decoding again", sort_key=5)
-#: Marks options of decoding.
-_OF_DECODER = Needs(("decoder",))
 
 
 def tune(
@@ -41,10 +38,10 @@ def tune(
     seed: int = 0,
     quiet: shared.Quiet = False,
     decoder: Annotated[str | None, Parameter(group=_DECODING)] = None,
-    iterations: Annotated[int, Parameter(group=_DECODING), _OF_DECODER] = 25,
-    returned: Annotated[str, Parameter(name="--return", group=_DECODING), _OF_DECODER] = "best",
+    iterations: Annotated[int | None, Parameter(group=_DECODING)] = None,
+    returned: Annotated[str | None, Parameter(name="--return", group=_DECODING)] = None,
     folder: Annotated[
-        shared.FurtherOutput | None, Parameter(name="--rounds", group=_DECODING), _OF_DECODER
+        shared.FurtherOutput | None, Parameter(name="--rounds", group=_DECODING)
     ] = None,
 ) -> None:
     """Re-estimate the weights by MERT, MIRA or PRO, for comparison.
@@ -60,8 +57,8 @@ def tune(
         seed: The same seed gives the same weights.
         decoder: Shell command that decodes the sentences again, with {weights} and {nbest} for
             files, and {sources} for one with the source texts.
-        iterations: Maximum number of decoding runs.
-        returned: Weights to return: best (on all lists of the loop) or last.
+        iterations: Maximum number of decoding runs (default: 25).
+        returned: Weights to return: best (on all lists of the loop) or last (default: best).
         folder: Folder that keeps the weights and lists of each iteration, so that the same command
             resumes after an interruption (default: OUTPUT.rounds, removed at the end).
     """
@@ -71,6 +68,8 @@ def tune(
     from bpa_ppl.gains.gains import resolve
     from bpa_ppl.gains.problems import warn_of_misplaced
 
+    of_loop = shared.given_options(iterations=iterations, returned=returned, folder=folder)
+    shared.require_with("--decoder", decoder, **of_loop)
     arguments: dict[str, Any] = {
         "tuner": TUNERS.resolve(tuner, setting),  # a mistake is found before any file is read
         "gain": gain,
@@ -93,9 +92,7 @@ def tune(
             canonical,
             Decoder(decoder, template).function(lists.sources, reading.read),
             decoder=decoder,
-            iterations=iterations,
-            returned=returned,
-            folder=folder or own_folder,
+            **{"folder": own_folder, **of_loop},
             report=lambda iteration, tuned, added: shared.echo_status(
                 f"iteration {iteration}: {tuned}, {added} new candidates", quiet
             ),
