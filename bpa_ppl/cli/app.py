@@ -178,8 +178,7 @@ def run_command(words: list[str]) -> None:
         if error.argument is not None:
             problem.parameter = problem.parameter or error.argument.field_info.name
         raise problem from error
-    arguments = check_outputs(command, bound.arguments)
-    bound.arguments.update(arguments)
+    check_outputs(bound)
     command(*bound.args, **bound.kwargs)
 
 

@@ -13,7 +13,6 @@ from cyclopts import Group, Parameter
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
-from bpa_ppl.cli.outputs import Written
 from bpa_ppl.errors import BpaError, NotConverged, UsageError, wrong_value
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
@@ -21,11 +20,6 @@ from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 #: Boxes of the help of a command.
 _MODEL = Group("A NumPyro model", sort_key=0)
 _TEST = Group("Lists to rerank", sort_key=5)
-
-
-def in_folder(*names: str) -> Written:
-    """Return the mark of an output that is a folder with some files."""
-    return Written(lambda folder: [folder / name for name in names])
 
 
 def _parse_names(samplers: Iterable[str]) -> list[str]:
@@ -239,7 +233,7 @@ def compare(
         str, Parameter(help="More posteriors of any program; the last one is the reference.")
     ],
     weights: shared.Weights | None = None,
-    output: Annotated[shared.OutputPath, in_folder("index.html", "comparison.json")] | None = None,
+    output: shared.OutputPath | None = None,
     program: _Program = _Program(),
     problem: TestedProblem = TestedProblem(),
     var_names: list[str] | None = None,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.cli.outputs import expand_patterns
 from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.roles import is_pattern
 from bpa_ppl.lists.nbest import NBest
@@ -59,7 +58,8 @@ def lists_(
         line = _write_command(words, description, weights or NONE)
         description = replace(description, command=line)
     # A pipe cannot be read twice.
-    files = [path for path in expand_patterns(nbest) if os.path.isfile(path) or os.path.isdir(path)]
+    paths = shared.expand_patterns(nbest)
+    files = [path for path in paths if os.path.isfile(path) or os.path.isdir(path)]
     formats = [format_name(path, reading.formats.arguments()["format"]) for path in files]
     if as_json:
         fields = {**description.as_dict(), "formats": formats}

@@ -9,11 +9,13 @@ options shows them in boxes: those that everybody needs first, the others by wha
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypedDict, cast, get_args
 
@@ -23,7 +25,6 @@ from docstring_parser import parse
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.adapting.settings import SETTINGS
 from bpa_ppl.adapting.settings import Settings as AdaptSettings
-from bpa_ppl.cli.outputs import WORD, Written, expand_patterns
 from bpa_ppl.components import Setting, read_value
 from bpa_ppl.decoding.options import OPTIONS as RERANKING
 from bpa_ppl.decoding.options import RerankOptions
@@ -111,6 +112,30 @@ def require_with(other: str, is_given: object, **options: Any) -> None:
     for name in () if is_given else given_options(**options):
         message = f"this option needs {other}: give both, or leave it out"
         raise UsageError(message, parameter=name, code="conflict")
+
+
+def _natural_order(text: str) -> list[Any]:
+    """Return a key that sorts texts by the numbers in them.
+
+    >>> sorted(["d10", "d2", "d1"], key=_natural_order)
+    ['d1', 'd2', 'd10']
+    """
+    parts = re.split(r"0*([0-9]+)", text)
+    # Longer numbers are larger. Python does not convert thousands of digits.
+    return [(len(part), part) if place % 2 else part for place, part in enumerate(parts)]
+
+
+def expand_patterns(paths: Iterable[str]) -> list[str]:
+    """Return the files that patterns with `*`, `?` or `[…]` match, where no shell has done so.
+
+    >>> expand_patterns(["-", "none-of-these-*.jsonl"])
+    ['-', 'none-of-these-*.jsonl']
+    """
+    files: list[str] = []
+    for path in paths:
+        is_file = os.path.exists(path)
+        files += [path] if is_file else sorted(glob(path), key=_natural_order) or [path]
+    return files
 
 
 def refuse_empty(tokens: Iterable[Token]) -> None:
@@ -295,11 +320,8 @@ LogWeights = Annotated[
     str | None,
     Parameter(help="Variable with the importance weights of the draws, or none."),
 ]
-#: A parameter that names an output has `Written` in its type, so that it never is an input, too.
-Output = Annotated[str, Written(), Parameter(alias="-o")]
-OutputPath = Annotated[Path, Written(), Parameter(alias="-o")]
-Word = Annotated[str, WORD]
-FurtherOutput = Annotated[Path, Written()]
+Output = Annotated[str, Parameter(alias="-o")]
+OutputPath = Annotated[Path, Parameter(alias="-o")]
 Weights = Annotated[
     str,
     Parameter(
@@ -359,8 +381,8 @@ Gain = Annotated[str | None, describe_setting("gain")]
 class ColumnFlags:
     """Which columns of lists are features: options of commands that learn or describe."""
 
-    features: Annotated[list[str] | None, describe_setting("features"), WORD] = None
-    exclude: Annotated[list[str] | None, describe_setting("exclude"), WORD] = None
+    features: Annotated[list[str] | None, describe_setting("features")] = None
+    exclude: Annotated[list[str] | None, describe_setting("exclude")] = None
 
     def roles(self, gain: str | None = None, categorical: Sequence[str] = ()) -> Roles:
         """Return the roles of columns.
@@ -378,7 +400,7 @@ class ColumnFlags:
 class FeatureFlags(ColumnFlags):
     """What the features of lists are: options of which None is one that is not given."""
 
-    categorical: Annotated[list[str] | None, describe_setting("categorical"), WORD] = None
+    categorical: Annotated[list[str] | None, describe_setting("categorical")] = None
     add: Add = None
 
 
@@ -392,7 +414,7 @@ def _make_options(structure: type, declared: Mapping[str, Setting]) -> Iterator[
         if setting.form:
             yield name, Annotated[Any, parameter]
         elif setting.several and setting.registry is None:
-            yield name, Annotated[list[str], parameter, WORD]
+            yield name, Annotated[list[str], parameter]
         elif setting.several:
             yield name, Annotated[list[Any], parameter]
         else:  # what may be an object in Python is a text here

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
-from bpa_ppl.cli.outputs import Written, keep_recorded_files
+from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.diagnostics.check.check import check as measure
 from bpa_ppl.diagnostics.check.check import check_and_record, refuse_unconverged
 from bpa_ppl.diagnostics.page import write_page
@@ -26,9 +26,6 @@ from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.opening import open_draws, open_to_show
 from bpa_ppl.posterior.selection import describe_left_out
-
-#: Marks the output of `bpa trace`, which may write a page next to the figure.
-_FIGURE_AND_PAGE = Written(lambda path: (path, path.parent / f"{path.stem}.html"))
 
 
 def check(
@@ -108,7 +105,7 @@ def trace(
     posterior: shared.AnyPosterior,
     /,
     *,
-    output: Annotated[shared.OutputPath, _FIGURE_AND_PAGE],
+    output: shared.OutputPath,
     html: bool = False,
     var_names: shared.VarNames = None,
     top: int | None = None,
@@ -146,9 +143,9 @@ def rerank(
     *,
     posterior: Annotated[shared.PosteriorPath, Parameter(alias="-p")],
     output: shared.Output = "-",
-    details: shared.FurtherOutput | None = None,
-    probabilities: shared.FurtherOutput | None = None,
-    ask: shared.FurtherOutput | None = None,
+    details: Path | None = None,
+    probabilities: Path | None = None,
+    ask: Path | None = None,
     reading: shared.Reading = shared.Reading(),
     gaps: str = "error",
     scheduler: shared.Scheduler = None,
@@ -214,8 +211,8 @@ def weights(
     output: shared.Output,
     template: Path | None = None,
     format: str = AUTO,
-    domain: shared.Word | None = None,
-    point: shared.Word = "mean",
+    domain: str | None = None,
+    point: str = "mean",
     draw: int | None = None,
     unchecked: shared.Unchecked = False,
 ) -> None:

@@ -21,10 +21,10 @@ from support.posteriors import RecipeRecord, SourceRecord, read_weight_draws, wi
 
 from bpa_ppl import UsageError, write_posterior
 from bpa_ppl.cli.app import app, run_command
-from bpa_ppl.cli.outputs import WORD, Written, check_outputs, list_marks, read_hints
+from bpa_ppl.cli.outputs import IN_FOLDERS, OUTPUTS, WORDS, check_outputs
 
-#: Parameters that name no output, and take any text. One that is not here fails the tests: give
-#: its type `Written` if it names an output, or add it.
+#: Parameters that name no output, and take any text. One that is not here fails the tests: add it,
+#: or its name to `OUTPUTS` or `WORDS`.
 READ = set(
     re.findall(
         r"\S+",
@@ -87,19 +87,14 @@ def list_commands() -> tuple[list[Command], set[str], set[str]]:
     """Return each command that has outputs, and the names of parameters not known here, and all."""
     commands, unknown, names = [], set[str](), set[str]()
     for words, command in iter_commands(app):
-        hints = read_hints(command.default_command).items()
-        marks = {name: (*list_marks(hint),) for name, hint in hints}
         named = [one for one in command.assemble_argument_collection() if one.names]
         names |= {one.name for one in named}
-        parameters = [
-            (one, marks.get(one.field_info.name, ())) for one in named if takes_texts(one.hint)
-        ]
         outputs, files, line = dict[str, tuple[Path, ...]](), dict[str, Path](), [*words]
-        for number, (one, of) in enumerate(parameters):
-            text = f"file{number}"
-            for mark in [mark for mark in of if isinstance(mark, Written)][-1:]:
-                outputs[one.name] = tuple(map(Path, mark.files(Path(text))))
-            is_other = WORD not in of and PARSED.get(one.name, one.name) is not None
+        for number, one in enumerate(one for one in named if takes_texts(one.hint)):
+            text, name = f"file{number}", one.field_info.name
+            if name in OUTPUTS:
+                outputs[one.name] = (Path(text), Path(text, IN_FOLDERS[0]))
+            is_other = name not in WORDS and PARSED.get(one.name, one.name) is not None
             if is_other:
                 files[one.name] = outputs.get(one.name, (Path(text),))[0]
                 is_plain = (*words, one.name) == ("rerank", "--posterior")
@@ -148,13 +143,13 @@ def test_every_output_of_every_command_against_everything_that_it_may_read(
     monkeypatch.chdir(tmp_path)
     accepted = []
     for command in list_commands()[0]:
-        function, bound, _ = app.parse_args(command.line, print_error=False, exit_on_error=False)
-        check_outputs(function, bound.arguments)  # no file has two names
+        _, bound, _ = app.parse_args(command.line, print_error=False, exit_on_error=False)
+        check_outputs(bound)  # no file has two names
         for output, files in command.outputs.items():
             for file, other in product(files, command.named.keys() - {output}):
                 with linked(file, command.named[other]):
                     try:
-                        check_outputs(function, bound.arguments)
+                        check_outputs(bound)
                         accepted.append((command.words, output, other))
                     except UsageError as error:
                         if "is also another file" not in str(error):

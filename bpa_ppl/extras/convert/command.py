@@ -11,7 +11,6 @@ import bpa_ppl.extras.convert as kinds
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, log_info
 from bpa_ppl.cli import options as shared
-from bpa_ppl.cli.outputs import WORD, expand_patterns
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import unknown_name
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
@@ -47,7 +46,6 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
 def convert(
     kind: Annotated[
         str,
-        WORD,
         Parameter(
             help=f"What the files are: {shared.format_names(_FUNCTIONS)}; or a format of "
             f"--format, with its settings: {shared.format_names(_FORMATS)}."
@@ -57,13 +55,13 @@ def convert(
     *files: Annotated[str, Parameter(required=True)],
     output: shared.Output,
     bad: Literal["error", "drop"] | None = None,
-    prompt_id: shared.Word | None = None,
-    extract: shared.Word | None = None,
+    prompt_id: str | None = None,
+    extract: str | None = None,
     qrels: str | None = None,
-    baseline: shared.Word | None = None,
-    question: shared.Word | None = None,
-    first: shared.Word | None = None,
-    second: shared.Word | None = None,
+    baseline: str | None = None,
+    question: str | None = None,
+    first: str | None = None,
+    second: str | None = None,
 ) -> None:
     """Convert files of another tool to JSON lines of lists.
 
@@ -98,7 +96,7 @@ def convert(
             allowed = [one for one, of in _SETTINGS.items() if kind_name in of]
             raise unknown_name("setting", setting, allowed, setting, owner=kind)
     require_writable(output)
-    paths = expand_patterns(files)
+    paths = shared.expand_patterns(files)
     if name in _LISTS:
         tables = [read_nbest(path, format=kind, **settings) for path in paths]
         converted = concatenate(tables, fill_missing=True)

@@ -49,7 +49,7 @@ def judge(
     output: shared.Output,
     weights: str = "none",
     prior: Annotated[str | None, Parameter(alias="-p")] = None,
-    rater: shared.Word | None = None,
+    rater: str | None = None,
     sources: shared.Sources = None,
     seed: int = 0,
     panel: Annotated[bool | None, Parameter(negative_bool="no-")] = None,

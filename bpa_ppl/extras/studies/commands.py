@@ -11,7 +11,7 @@ from cyclopts import Group, Parameter
 
 from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
-from bpa_ppl.cli.comparing import TestedProblem, echo_files, in_folder
+from bpa_ppl.cli.comparing import TestedProblem, echo_files
 from bpa_ppl.components import read_value
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 
@@ -40,9 +40,7 @@ def tune(
     decoder: Annotated[str | None, Parameter(group=_DECODING)] = None,
     iterations: Annotated[int | None, Parameter(group=_DECODING)] = None,
     returned: Annotated[str | None, Parameter(name="--return", group=_DECODING)] = None,
-    folder: Annotated[
-        shared.FurtherOutput | None, Parameter(name="--rounds", group=_DECODING)
-    ] = None,
+    rounds: Annotated[Path | None, Parameter(group=_DECODING)] = None,
 ) -> None:
     """Re-estimate the weights by MERT, MIRA or PRO, for comparison.
 
@@ -59,7 +57,7 @@ def tune(
             files, and {sources} for one with the source texts.
         iterations: Maximum number of decoding runs (default: 25).
         returned: Weights to return: best (on all lists of the loop) or last (default: best).
-        folder: Folder that keeps the weights and lists of each iteration, so that the same command
+        rounds: Folder that keeps the weights and lists of each iteration, so that the same command
             resumes after an interruption (default: OUTPUT.rounds, removed at the end).
     """
     from bpa_ppl.extras.studies.tuning.reestimation import reestimate
@@ -68,8 +66,8 @@ def tune(
     from bpa_ppl.gains.gains import resolve
     from bpa_ppl.gains.problems import warn_of_misplaced
 
-    of_loop = shared.given_options(iterations=iterations, returned=returned, folder=folder)
-    shared.require_with("--decoder", decoder, **of_loop)
+    of_loop = shared.given_options(iterations=iterations, returned=returned)
+    shared.require_with("--decoder", decoder, rounds=rounds, **of_loop)
     arguments: dict[str, Any] = {
         "tuner": TUNERS.resolve(tuner, setting),  # a mistake is found before any file is read
         "gain": gain,
@@ -92,14 +90,15 @@ def tune(
             canonical,
             Decoder(decoder, template).function(lists.sources, reading.read),
             decoder=decoder,
-            **{"folder": own_folder, **of_loop},
+            folder=rounds or own_folder,
+            **of_loop,
             report=lambda iteration, tuned, added: shared.echo_status(
                 f"iteration {iteration}: {tuned}, {added} new candidates", quiet
             ),
             **arguments,
         )
     write_weights(tuned.weights, output, template=template)
-    if decoder is not None and folder is None:
+    if decoder is not None and rounds is None:
         shutil.rmtree(f"{output}.rounds", ignore_errors=True)
     shared.echo_status(tuned, quiet)
 
@@ -151,9 +150,7 @@ def sweep(
     /,
     *,
     weights: shared.Weights,
-    output: Annotated[
-        shared.OutputPath, in_folder("sweep.csv", "sweep.png"), Parameter(metavar="FOLDER")
-    ],
+    output: Annotated[shared.OutputPath, Parameter(metavar="FOLDER")],
     values: Annotated[
         Any,
         shared.make_parameter(
