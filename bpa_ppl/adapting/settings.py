@@ -171,8 +171,13 @@ class ResolvedSettings:
     progress: bool | Reporter
 
 
-def resolve_settings(**settings: Unpack[Settings]) -> ResolvedSettings:
+def resolve_settings(*, answered: bool = False, **settings: Unpack[Settings]) -> ResolvedSettings:
     """Return settings with components as objects; mistakes are found before files are read.
+
+    Args:
+        answered: whether there are answers about the lists: they alone are observed, unless a
+            likelihood, a gain or a preset is given.
+        settings: of `adapt`.
 
     Raises:
         TypeError: if `adapt` has no such argument.
@@ -182,6 +187,8 @@ def resolve_settings(**settings: Unpack[Settings]) -> ResolvedSettings:
     Traceback (most recent call last):
     TypeError: adapt() got an unexpected keyword argument 'sampel' (did you mean sampler?)
     """
+    if answered and settings.keys().isdisjoint(("likelihood", "gain", "preset")):
+        settings["likelihood"] = "preference"
     values = complete_settings("adapt", SETTINGS, settings)
     preset = values.pop("preset")
     chosen = {} if preset is None else PRESETS[require_one_of(preset, PRESETS, "preset")]

@@ -11,6 +11,7 @@ from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.errors import UsageError
+from bpa_ppl.features.recipe import choose_roles
 from bpa_ppl.posterior.files import read_weight_draws, write_posterior
 from bpa_ppl.weights import split_arguments
 
@@ -43,19 +44,16 @@ def adapt(
     from bpa_ppl.adapting.adapt import run_adaptation
     from bpa_ppl.adapting.settings import recorded_options, resolve_settings
     from bpa_ppl.diagnostics.pages.provenance import describe_difference
-    from bpa_ppl.formats.roles import to_patterns
     from bpa_ppl.formats.streams import require_writable
-    from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 
     if not weights and like is None:
         message = "give canonical weights (a file, none or equal), or a posterior with --like"
         raise UsageError(message, parameter="weights", code="missing-argument")
     shared.require_with("--prior", settings.get("prior"), unchecked=unchecked)
-    arguments: dict[str, Any] = {**settings, "progress": not quiet}
+    arguments: dict[str, Any] = {**settings, **shared.given_options(fixed=fixed)}
+    arguments["progress"] = not quiet
     if isinstance(prior := settings.get("prior"), str):
         arguments["prior"] = shared.parse_prior(prior, unchecked=unchecked)
-    if fixed is not None:
-        arguments["fixed"] = fixed
     if weights:
         arguments["weights"] = shared.parse_start(weights)
     repeated = None if like is None else read_weight_draws(like)
@@ -65,17 +63,11 @@ def adapt(
         keep_recorded_files(repeated.record, output=output)
         start, arguments = recorded_options(repeated, **arguments)
         reading = reading.of_recorded(repeated.record, nbest)
-    if judgements and arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
-        arguments["likelihood"] = "preference"
-    resolved = resolve_settings(**arguments)  # finds mistakes before files are read
-    if reading.references and isinstance(resolved.likelihood, NoLikelihood):
-        message = "there is no adaptation: leave out --references"
-        raise UsageError(message, parameter="likelihood", code="conflict")
+    # Mistakes are found before files are read.
+    resolved = resolve_settings(answered=bool(judgements), **arguments)
     require_writable(output)  # before the sampling, which takes a while
-    columns = shared.ColumnFlags(**{n: arguments.get(n) for n in ("features", "exclude")})
-    gain = arguments.get("gain")
-    categorical = to_patterns(arguments.get("categorical") or (), "categorical")
-    roles = columns.roles(gain if isinstance(gain, str) else None, categorical)
+    columns = resolved.features, resolved.exclude, resolved.categorical
+    roles = choose_roles(*columns, gain=resolved.gain)
     lists = reading.read_together(nbest, judgements or (), roles=roles)
     flags = shared.given_options(formats=reading.formats)
     with use_scheduler(scheduler):

@@ -29,11 +29,11 @@ from bpa_ppl.components import Setting, read_value
 from bpa_ppl.decoding.options import OPTIONS as RERANKING
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.errors import UsageError, wrong_type, wrong_value
+from bpa_ppl.features.recipe import choose_roles
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, resolve_format
 from bpa_ppl.formats.in_memory import JOINED
-from bpa_ppl.formats.roles import Roles, make_roles
+from bpa_ppl.formats.roles import Roles
 from bpa_ppl.formats.streams import STANDARD, file_suffix
-from bpa_ppl.gains.gains import resolve_without_lists
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.priors.prior import PRIORS, Prior
 from bpa_ppl.posterior.record import Record
@@ -384,15 +384,9 @@ class ColumnFlags:
     features: Annotated[list[str] | None, describe_setting("features")] = None
     exclude: Annotated[list[str] | None, describe_setting("exclude")] = None
 
-    def roles(self, gain: str | None = None, categorical: Sequence[str] = ()) -> Roles:
-        """Return the roles of columns.
-
-        >>> ColumnFlags(features=["*"]).roles("-wer").numbers
-        ('wer',)
-        """
-        columns = () if gain is None else resolve_without_lists(gain).columns
-        roles = make_roles(self.features, self.exclude)
-        return replace(roles, numbers=columns, exclude=(*roles.exclude, *categorical))
+    def roles(self, gain: str | None = None) -> Roles:
+        """Return the roles of columns."""
+        return choose_roles(self.features, self.exclude, gain=gain)
 
 
 @Parameter(name="*")
@@ -413,10 +407,8 @@ def _make_options(structure: type, declared: Mapping[str, Setting]) -> Iterator[
         parameter = describe_setting(name, declared)
         if setting.form:
             yield name, Annotated[Any, parameter]
-        elif setting.several and setting.registry is None:
-            yield name, Annotated[list[str], parameter]
         elif setting.several:
-            yield name, Annotated[list[Any], parameter]
+            yield name, Annotated[list[str], parameter]
         else:  # what may be an object in Python is a text here
             kind = get_args(annotation)[0]
             kinds = get_args(kind) or (kind,)

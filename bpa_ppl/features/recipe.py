@@ -29,9 +29,10 @@ from bpa_ppl.errors import DataError, UsageError, list_names, locate, unknown_na
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
-from bpa_ppl.formats.roles import ALL, Patterns, Roles, require_columns, to_patterns
+from bpa_ppl.formats.roles import ALL, Patterns, Roles, make_roles, require_columns, to_patterns
 from bpa_ppl.formats.values import abbreviate
 from bpa_ppl.gains.column import Column
+from bpa_ppl.gains.gains import resolve_without_lists
 from bpa_ppl.gains.metric import GAINS, Metric
 from bpa_ppl.lists.candidate_columns import (
     describe_numbers,
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 OF_TEXTS = ("consensus", "length")
 #: A file, or several, for each source that has moved: by its label, or by its name.
 MovedFiles = Mapping[str, str | Path | Sequence[str | Path]]
+#: Names, labels or patterns of columns.
+Names = str | Iterable[str] | None
 _STORED = "feature_source_{}"
 _NAMED = 8  # columns that an error proposes by name
 _MAX_SIZE = 64 << 30  # bytes of a file that a posterior names
@@ -275,6 +278,21 @@ def roles_for(draws: WeightDraws) -> Roles:
     names = (name for name in (*draws.features, *draws.fixed) if name not in computed)
     column = _read_gain_column(draws.record)
     return Roles(tuple(names), numbers=() if column is None else column.columns, optional=True)
+
+
+def choose_roles(
+    features: Names, exclude: Names, categorical: Names = None, gain: object = None
+) -> Roles:
+    """Return the roles of the columns of lists that are read for `adapt` with these settings.
+
+    >>> roles = choose_roles(["judge_*"], ["judge_b"], "system", "-wer")
+    >>> roles.features, roles.exclude, roles.numbers
+    (('judge_*',), ('judge_b', 'system'), ('wer',))
+    """
+    columns = resolve_without_lists(gain).columns if isinstance(gain, str) else ()
+    texts = to_patterns(categorical or (), "categorical")
+    roles = make_roles(features, (*to_patterns(exclude or (), "exclude"), *texts))
+    return replace(roles, numbers=columns)
 
 
 def recipe_for(

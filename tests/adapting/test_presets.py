@@ -76,6 +76,9 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     settings: Settings = {"preset": "published-2010", "sampler": "map", "prior": "horseshoe"}
     assert resolve_settings(**settings).sampler == SAMPLERS.resolve("map")
     assert resolve_settings(**settings).prior == PRIORS.resolve("horseshoe")
+    # Answers alone are observed by default.
+    assert resolve_settings(answered=True).given == {"likelihood": "preference"}
+    assert resolve_settings(answered=True, **settings).given == settings
 
 
 @pytest.mark.slow

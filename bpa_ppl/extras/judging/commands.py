@@ -16,7 +16,7 @@ from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
 from bpa_ppl.errors import DataError, UsageError, unknown_name
 from bpa_ppl.extras.judging.serving.limits import Limits
-from bpa_ppl.features.recipe import roles_for
+from bpa_ppl.features.recipe import choose_roles, roles_for
 from bpa_ppl.posterior.files import read_weight_draws
 
 #: The box of the commands in `bpa --help`.
@@ -82,9 +82,8 @@ def judge(
         message = "a prior says where the weights start: leave out the weights"
         raise UsageError(message, parameter="weights", code="conflict")
     start = shared.parse_start(weights)
-    lists = formats.read(
-        nbest, sources=sources, roles=columns.roles(None, columns.categorical or ())
-    )
+    roles = choose_roles(columns.features, columns.exclude, columns.categorical)
+    lists = formats.read(nbest, sources=sources, roles=roles)
     options = shared.given_options(columns=columns)
     options |= {} if prior is None else {"prior": shared.parse_prior(prior, unchecked=unchecked)}
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")

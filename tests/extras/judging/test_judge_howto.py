@@ -140,7 +140,7 @@ def records(given: list[dict[str, str]]) -> Iterator[SimpleNamespace]:
 def test_the_answers_of_argilla(scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Drafts and discarded responses do not count, and `adapt` is given the raters of the rest."""
     adapted: list[bpa.NBest] = []
-    monkeypatch.setattr(bpa, "adapt", adapted.append)
+    monkeypatch.setattr(bpa, "adapt", lambda lists, likelihood: adapted.append(lists))
     scope["answers"] = {}
     exec(LOGGED, scope)
     scope["dataset"] = SimpleNamespace(records=records(scope["records"]))
