@@ -92,14 +92,28 @@ def quote(value: object, limit: int = _QUOTED) -> str:
     return repr("…".join(texts))
 
 
-def write_option(option: str, values: Iterable[str]) -> str:
-    """Return how an option is given some values, on the command line and in Python.
+def write_option(
+    option: str, value: str | Iterable[str], *, number: str = "", parameter: str = ""
+) -> str:
+    """Return how an option is given, on the command line and in Python.
 
-    >>> write_option("exclude", ["my lm"])
-    "--exclude 'my lm'; in Python exclude=['my lm']"
+    Args:
+        option: its name on the command line, without hyphens.
+        value: a text, or several, which are names if there is a number.
+        number: what stands for the number of each name.
+        parameter: the name of the option in Python, if it is another one.
+
+    >>> write_option("gain", "ter"), write_option("exclude", ["my lm"])
+    ("--gain ter; in Python gain='ter'", "--exclude 'my lm'; in Python exclude=['my lm']")
+    >>> write_option("default", ["lm"], number="WEIGHT", parameter="defaults")
+    "--default lm=WEIGHT; in Python defaults={'lm': WEIGHT}"
     """
-    words = " ".join(f"--{option} {shlex.quote(value)}" for value in values)
-    return f"{words}; in Python {option}={list(values)}"
+    texts, equals = [value] if isinstance(value, str) else list(value), f"={number}" * bool(number)
+    words = " ".join(f"--{option} {shlex.quote(text)}{equals}" for text in texts)
+    shown = repr(value if isinstance(value, str) else texts)
+    if number:
+        shown = f"{{{', '.join(f'{text!r}: {number}' for text in texts)}}}"
+    return f"{words}; in Python {parameter or option}={shown}"
 
 
 def list_names(names: Iterable[str]) -> str:

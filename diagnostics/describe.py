@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -21,7 +20,7 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, are_finite, as_numbers, read_number
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.diagnostics.page import Outcome, Table
-from bpa_ppl.errors import DataError, escape_controls, locate, quote
+from bpa_ppl.errors import DataError, escape_controls, locate, quote, write_option
 from bpa_ppl.features.recipe import OF_TEXTS
 from bpa_ppl.formats.roles import Patterns, to_patterns
 from bpa_ppl.gains.gains import AnyGain, default_gain, resolve
@@ -274,7 +273,7 @@ def describe(
     warnings = (problem, *_find_problems(adapted, columns, used, with_reference, metric))
     for name in parallel:
         reasons[name] = "is a list with a value for each candidate: "
-        reasons[name] += f"--features {shlex.quote(name)} or --gain makes a column of it"
+        reasons[name] += f"make a column of it ({write_option('features', [name])}, or --gain)"
     if alone := describe_singles(lists):
         warnings, reasons, command = (alone,), {}, ""
     facts = [*_show_examples(lists, columns, numbers), *_list_facts(lists, with_reference)]
@@ -445,8 +444,9 @@ def _explain(lists: NBest, column: ColumnSummary, numbers: Float64 | None) -> st
         return "has a name that cannot be typed: rename the column"
     if column.missing:
         of = format_count(count, "candidate")
-        use = f"name it with --missing {shlex.quote(f'{name}=VALUE')} if it is a feature"
-        return f"{_JUDGEMENT}it is missing for {column.missing:,} of {of}: {use}"
+        remedy = f"({write_option('missing', [name], number='VALUE')})"
+        problem = f"{_JUDGEMENT}it is missing for {column.missing:,} of {of}"
+        return f"{problem}: give a value if it is a feature {remedy}"
     if column.type == TRUTH:
         return f"{_JUDGEMENT}it is true or false"
     if _JUDGED.issuperset(np.unique(present).tolist()):
@@ -472,7 +472,7 @@ def _explain_texts(lists: NBest, column: ColumnSummary) -> str:
     once = all(len(set(of_list)) == len(of_list) for of_list in of_lists)
     if not once or len(texts) < len(values) or different > min(_CATEGORIES, len(values) // 2):
         return what
-    return f"{what}: --categorical {shlex.quote(name)} makes a feature of each"
+    return f"{what}: make a feature of each ({write_option('categorical', [name])})"
 
 
 def _explain_counting(lists: NBest, numbers: Float64) -> str:

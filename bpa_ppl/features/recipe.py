@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 import stat
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -406,8 +405,7 @@ def require_features(
         problem += f"add features that need only texts ({write_option('add', OF_TEXTS)})"
     elif numbers:
         names = numbers if len(numbers) <= _NAMED else [ALL]
-        problem += ": name those that new lists have, too, "
-        problem += f"as in --features {shlex.join(names)}, or features={names!r} in Python"
+        problem += f": name those that new lists have, too ({write_option('features', names)})"
     else:
         problem += f": add features that need only texts ({write_option('add', OF_TEXTS)})"
     raise DataError(problem, lists.origin, parameter="features", code="missing-feature")
@@ -420,9 +418,8 @@ def describe_unused(names: Sequence[str]) -> str:
     "comet not used: the posterior has no weight for it: give one to use it (--default comet=WEI..."
     """
     reason = f"the posterior has no weight for {'it' if len(names) == 1 else 'them'}"
-    words = f"--default {shlex.quote(names[0])}=WEIGHT"
-    remedy = f"give one to use it ({words}; in Python defaults={{{names[0]!r}: WEIGHT}})"
-    return f"{list_names(names)} not used: {reason}: {remedy}"
+    option = write_option("default", names[:1], number="WEIGHT", parameter="defaults")
+    return f"{list_names(names)} not used: {reason}: give one to use it ({option})"
 
 
 def _require_all(lists: NBest, numbers: Mapping[str, npt.NDArray[np.bool_]]) -> None:

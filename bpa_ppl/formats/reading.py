@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.errors import DataError, quote, wrong_value
+from bpa_ppl.errors import DataError, quote, write_option, wrong_value
 from bpa_ppl.formats.block import CANDIDATES, ID, TEXT
 from bpa_ppl.formats.build import build
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
@@ -224,5 +224,5 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
     formats = [name for name in NBEST_FORMATS if name != AUTO]
     known = ", ".join(formats).replace("jsonl", "jsonl: an object on each line")
     problem = f"the first line, {quote(line)}, is of no known format ({known}): name the format if "
-    problem += "it is one of these (--format NAME, format= in Python)"
+    problem += f"it is one of these ({write_option('format', 'NAME')})"
     raise DataError(f"{problem}; {CONVERT}", file.origin, **options)

@@ -14,7 +14,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64, to_members
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.components import read_name
-from bpa_ppl.errors import DataError, UsageError, suggest_name
+from bpa_ppl.errors import DataError, UsageError, suggest_name, write_option
 from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.function import Function
@@ -328,12 +328,12 @@ def no_references(lists: NBest, metric: Metric) -> DataError:
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["ter"])
     >>> print(no_references(lists, resolve("ter")))
-    no references, which the gain ter needs: ... (--gain column:column=ter, or gain=column...
+    no references, which the gain ter needs: ... (--gain column:column=ter; in Python gain='c...
     """
     column = f"column:column={metric.key}" if metric.key in numeric_columns(lists) else "COLUMN"
     message = (
         f"no references, which the gain {metric.key} needs: add them, or name a column of "
-        f"judgements as the gain (--gain {column}, or gain={column} in Python)"
+        f"judgements as the gain ({write_option('gain', column)})"
     )
     return DataError(message, lists.origin, parameter="references", code="missing-references")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +17,7 @@ from bpa_ppl._runtime.arrays import (
     is_missing,
     read_number,
 )
-from bpa_ppl.errors import DataError, bad_value, suggest_name
+from bpa_ppl.errors import DataError, bad_value, suggest_name, write_option
 from bpa_ppl.lists.nbest import NBest, describe_candidate, find_feature
 
 _LISTED = 20  # columns in a message
@@ -48,8 +47,7 @@ def require_answers(lists: NBest, source: str) -> None:
     """
     if (name := find_names(lists)) is not None:
         problem = f"the texts are the names in the column {name}, of which {source} says nothing: "
-        problem += f"make features of them (--categorical {shlex.quote(name)}; in Python "
-        problem += f"categorical=[{name!r}])"
+        problem += f"make features of them ({write_option('categorical', [name])})"
         raise DataError(problem, lists.origin, parameter="add", code="mismatch")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
@@ -633,12 +632,9 @@ def advise_values(names: Collection[str], *, by_name: bool) -> str:
     it = "them" if len(names) > 1 else "it"
     if not by_name:
         return f"give a value in their place, or leave {it} out"
-    values = " ".join(f"--missing {shlex.quote(name)}=VALUE" for name in names)
-    pairs = ", ".join(f"{name!r}: VALUE" for name in names)
-    return (
-        f"give a value in their place ({values}; in Python missing={{{pairs}}}), or leave {it} out "
-        f"({write_option('exclude', names)})"
-    )
+    values = write_option("missing", names, number="VALUE")
+    excluded = write_option("exclude", names)
+    return f"give a value in their place ({values}), or leave {it} out ({excluded})"
 
 
 def demote_to_extras(lists: NBest, columns: Iterable[str]) -> NBest:
@@ -872,6 +868,6 @@ COLUMNS: dict[str, tuple[str, Any]] = {
     "sentence_extras": ("sentence", partial(_convert_columns, name="sentence_extras")),
 }
 #: How what cannot be used is left out, on the command line and in Python.
-DROP = "(--bad drop; in Python bad='drop')"
+DROP = f"({write_option('bad', 'drop')})"
 #: The columns that may be None.
 CAN_LACK = ("totals", "references", "sources")

@@ -224,11 +224,11 @@ MAY_JUDGE = "may be a judgement: it "
         (LM, "is equal to lm"),
         ([None] * 6, "has no values"),
         (np.full(6, np.nan), "has no values"),
-        ([*range(5), None], f"{MAY_JUDGE}is missing for 1 of 6 candidates: name it with --missing"),
+        ([*range(5), None], f"{MAY_JUDGE}is missing for 1 of 6 candidates: give a value if it is"),
         ([1e70, 1, 2, 3, 5, 6], "has numbers that are not finite, or beyond 1e60"),
         ([True, False] * 3, f"{MAY_JUDGE}is true or false"),
         ([1, 0, 1, 0, 0, 0.5], f"{MAY_JUDGE}has no numbers but 0, 0.5 and 1: name it if it is a"),
-        (list("ABCABC"), "has texts (3 different): --categorical 'a b' makes a feature of each"),
+        (list("ABCABC"), "has texts (3 different): make a feature of each (--categorical 'a b'; "),
         (list("ABCDEF"), "has texts (6 different)"),
         (list("AABABA"), "has texts (2 different)"),
         (

@@ -240,9 +240,9 @@ def test_adapt_without_features_shows_what_to_name(tmp_path: Path, ending: str) 
     path = write_table(TABLE, tmp_path / f"lists.{ending}")
     with raises(DataError, "missing-feature", parameter="features", match=SHOWN[:60]) as caught:
         bpa.log_density(read_nbest(path), gain="human", prior=PRIOR)
-    typed, _, named = caught.value.message.partition("as in ")[2].partition(", or features=")
-    named = named.partition(" in Python")[0]
-    assert shlex.split(typed) == ["--features", *eval(named)]
+    typed, _, named = str(caught.value).partition(", too (")[2].partition("; in Python features=")
+    named = named.removesuffix(")")
+    assert shlex.split(typed)[1::2] == eval(named)
     options: dict[str, Any] = {"gain": "human", "prior": PRIOR}
     assert "judge_a" in bpa.log_density(read_nbest(path), features=eval(named), **options).features
     again = bpa.log_density(read_nbest(path, features=["judge_a", "tm"]), **options)
