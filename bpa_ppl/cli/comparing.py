@@ -295,12 +295,8 @@ def compare(
             comparison, provenance = from_files.compare_on_lists(
                 lists, start, problem.arguments(), test=test, **of_runs
             )
-            provenance = {
-                "adaptation lists": str(nbest),
-                "weights": str(weights),
-                "prior": problem.prior,
-                **provenance,
-            }
+            described = {"adaptation lists": str(nbest), **problem.describe(weights)}
+            provenance = {**described, **provenance}
         print(comparison)
         if output is not None:
             command = shared.command_line()

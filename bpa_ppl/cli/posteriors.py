@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Unpack
 
@@ -13,8 +12,7 @@ from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import keep_recorded_files
-from bpa_ppl.diagnostics.check.check import check as measure
-from bpa_ppl.diagnostics.check.check import check_and_record, refuse_unconverged
+from bpa_ppl.diagnostics.check.check import check_opened, refuse_unconverged
 from bpa_ppl.diagnostics.page import write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.diagnostics.pages.raters import compare_raters
@@ -25,7 +23,6 @@ from bpa_ppl.formats.weight_files import write_weights
 from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.opening import open_draws, open_to_show
-from bpa_ppl.posterior.selection import describe_left_out
 
 
 def check(
@@ -44,12 +41,8 @@ def check(
 
     Example: `bpa check posterior.nc`
     """
-    draws, left_out = open_draws(posterior, var_names=var_names, log_weights=log_weights)
-    report = (
-        check_and_record(draws)[1] if var_names is None else measure(draws, var_names=var_names)
-    )
-    others = describe_left_out("checked", left_out)
-    report = replace(report, left_out=(*report.left_out, *others))
+    opened = open_draws(posterior, var_names=var_names, log_weights=log_weights)
+    report, draws = check_opened(opened, var_names=var_names), opened.draws
     raters = compare_raters(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}

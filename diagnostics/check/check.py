@@ -28,7 +28,7 @@ from bpa_ppl.posterior.record import (
     Verdict,
     read_version,
 )
-from bpa_ppl.posterior.selection import INFINITE, describe_left_out
+from bpa_ppl.posterior.selection import INFINITE, Opened, describe_left_out
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior
@@ -150,10 +150,25 @@ def check(
     >>> bool(check(draws)), bool(check(draws, {"bulk-ess": 100, "tail-ess": 100, "r-hat": 1.1}))
     (False, True)
     """
-    draws, left_out = open_draws(posterior, var_names=var_names, log_weights=log_weights)
-    if var_names is not None:
-        draws = select_components(draws, var_names)
-    report = _measure(draws, _list_diagnostics(limits or {}))
+    opened = open_draws(posterior, var_names=var_names, log_weights=log_weights)
+    return check_opened(opened, limits, var_names)
+
+
+def check_opened(
+    opened: Opened, limits: Mapping[str, Any] | None = None, var_names: Sequence[str] | None = None
+) -> Report:
+    """Check the draws of a posterior, as `check` does; those that record a check keep its figures.
+
+    >>> mu = np.random.default_rng(0).normal(size=(2, 9))
+    >>> check_opened(open_draws({"mu": mu, "k": np.sign(mu).astype(int)})).left_out
+    ('not checked, because it is discrete: k',)
+    """
+    draws, left_out = opened
+    if limits or var_names is not None:
+        draws = draws if var_names is None else select_components(draws, var_names)
+        report = _measure(draws, _list_diagnostics(limits or {}))
+    else:
+        report = check_and_record(draws)[1]
     others = describe_left_out("checked", left_out)
     return replace(report, left_out=(*report.left_out, *others))
 
