@@ -101,7 +101,7 @@ def write_option(
         option: its name on the command line, without hyphens.
         value: a text, or several, which are names if there is a number.
         number: what stands for the number of each name.
-        parameter: the name of the option in Python, if it is another one.
+        parameter: the name of the option in Python, if it is not that with underscores.
 
     >>> write_option("gain", "ter"), write_option("exclude", ["my lm"])
     ("--gain ter; in Python gain='ter'", "--exclude 'my lm'; in Python exclude=['my lm']")
@@ -113,7 +113,7 @@ def write_option(
     shown = repr(value if isinstance(value, str) else texts)
     if number:
         shown = f"{{{', '.join(f'{text!r}: {number}' for text in texts)}}}"
-    return f"{words}; in Python {parameter or option}={shown}"
+    return f"{words}; in Python {parameter or option.replace('-', '_')}={shown}"
 
 
 def list_names(names: Iterable[str]) -> str:

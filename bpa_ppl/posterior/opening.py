@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
-from bpa_ppl.errors import DataError, UsageError, list_names, wrong_shape
+from bpa_ppl.errors import DataError, UsageError, list_names, write_option, wrong_shape
 from bpa_ppl.posterior.arviz_data import (
     EXCHANGED,
     LOG_WEIGHT,
@@ -386,11 +386,9 @@ def _name_log_weights(
         if (title, v) != ("posterior", WEIGHTS) and _may_weigh(title, v, x)
     ]
     if suspected and LOG_WEIGHT not in drawn.get("sample_stats", {}):
-        message = (
-            f"{suspected[0]} of {name} may be importance weights of the draws: if it is, name it "
-            f"by log_weights={suspected[0]!r}, otherwise say log_weights={NO_WEIGHTS!r} (of the "
-            "command: --log-weights)"
-        )
+        problem = f"{suspected[0]} of {name} may be importance weights of the draws"
+        some, none = (write_option("log-weights", one) for one in (suspected[0], NO_WEIGHTS))
+        message = f"{problem}: if it is, name it ({some}), otherwise none ({none})"
         raise DataError(message, parameter="log_weights", code="missing-argument")
     return groups
 
