@@ -261,15 +261,14 @@ class Registry(Mapping[str, type[C]], Generic[C]):
     ):
         self.kind, self.group, self.base = kind, group, base
         self._fixed = fixed or {}
-        self._own = _group_by_name(EntryPoint(title, at, group) for title, at in members.items())
+        self._listed = _group_by_name(EntryPoint(title, at, group) for title, at in members.items())
         #: Those registered in this process; worker processes need them registered again.
         self.registered: dict[str, type[C]] = {}
         self._left_out: set[str] = set()  # names of plug-ins that cannot be used
 
     def _members(self) -> dict[str, EntryPoint | type[C]]:
-        """Return all members by name; those of this package come before plug-ins of that name."""
-        own = self._own
-        return {**own, **find_plugins(self.group), **own, **self.registered}  # in this order
+        """Return all members by name: those of this package are first, and win over plug-ins."""
+        return {**self._listed, **find_plugins(self.group), **self._listed, **self.registered}
 
     def __getitem__(self, name: str) -> type[C]:
         """Return the class of that name.
@@ -475,7 +474,7 @@ def declared_settings(structure: type) -> dict[str, Setting]:
 
 
 def complete_settings(
-    function: str, declared: Mapping[str, Setting], given: Mapping[str, Any]
+    function: str, declared: Mapping[str, Setting], arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return keyword arguments of a function together with the defaults of the others.
 
@@ -486,11 +485,11 @@ def complete_settings(
     Traceback (most recent call last):
     TypeError: draw() got an unexpected keyword argument 'sed' (did you mean seed?)
     """
-    for name in given:
+    for name in arguments:
         if name not in declared:
             problem = f"{function}() got an unexpected keyword argument {name!r}"
             raise TypeError(problem + suggest_name(name, declared))
-    return {name: setting.default for name, setting in declared.items()} | {**given}
+    return {name: setting.default for name, setting in declared.items()} | {**arguments}
 
 
 @cache

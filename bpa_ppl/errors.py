@@ -365,7 +365,7 @@ def wrong_type(
 def unknown_name(
     what: str,
     name: object,
-    known: Iterable[str],
+    names: Iterable[str],
     parameter: str | None = None,
     *,
     owner: str | Path = "",
@@ -378,9 +378,9 @@ def unknown_name(
     >>> print(unknown_name("setting", "step", ["draws"], owner="the sampler nuts"))
     unknown setting 'step' of the sampler nuts: choose one of draws
     """
-    known = list(known)
+    names = list(names)
     problem = f"unknown {what} {quote(name)}{f' of {owner}' * bool(owner)}"
-    problem += f"{suggest_name(str(name), known)}: choose one of {', '.join(known) or 'none'}"
+    problem += f"{suggest_name(str(name), names)}: choose one of {', '.join(names) or 'none'}"
     code = code or _UNKNOWN.get(what, "unknown-name")
     return UsageError(problem, parameter=parameter, code=code)
 

@@ -545,19 +545,19 @@ def is_log_probability(name: str) -> bool:
     return is_score or not pairs.union(words).isdisjoint(_LOG_PROBABILITIES)
 
 
-def _name_canonical(given: Any, lists: NBest) -> Weights:
+def _name_canonical(canonical: Any, lists: NBest) -> Weights:
     """Return weights by name."""
-    if given is None:
+    if canonical is None:
         return initial_weights(lists)
-    if isinstance(given, Mapping):
-        weights = given if isinstance(given, Weights) else Weights(given, "the weights")
+    if isinstance(canonical, Mapping):
+        weights = canonical if isinstance(canonical, Weights) else Weights(canonical, "the weights")
     else:
         try:
-            values = to_floats(given, "weights")
+            values = to_floats(canonical, "weights")
         except UsageError as error:
-            raise _nameless(given, "weights") from error
+            raise _nameless(canonical, "weights") from error
         if values.ndim != 1:
-            raise _nameless(given, "weights")
+            raise _nameless(canonical, "weights")
         weights = unnamed_weights(values, "the weights")
     if not weights.positional:
         return weights

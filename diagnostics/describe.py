@@ -231,7 +231,7 @@ def describe(
     require(
         lists, NBest, "describe takes n-best lists (NBest): read a file with read_nbest", "lists"
     )
-    with_reference = [place for place, known in enumerate(lists.references or ()) if known]
+    with_reference = [place for place, texts in enumerate(lists.references or ()) if texts]
     metric = resolve(default_gain(lists, canonical=False) if gain is None else gain, lists)
     needs_references = "references" in metric.needs and not with_reference
     preferences = needs_references and has_preferences(lists)
@@ -242,11 +242,11 @@ def describe(
     parallel = [n for n, of in lists.sentence_extras.items() if _fits(of, sizes)]
     features = tuple(name for name, reason in reasons.items() if not reason)
     choices: tuple[str, ...] = ()
-    learned, problem, known = metric.key, "", None
+    learned, problem, counts = metric.key, "", None
     if preferences:
         learned, problem = "preferences", _explain_refusal(lists)
     elif not needs_references:
-        known, problem = _count_judged(lists, metric)
+        counts, problem = _count_judged(lists, metric)
     elif gain is not None:
         learned, problem = "", f"the gain {metric.key} needs references"
     else:
@@ -277,8 +277,8 @@ def describe(
     if alone := describe_singles(lists):
         warnings, reasons, command = (alone,), {}, ""
     facts = [*_show_examples(lists, columns, numbers), *_list_facts(lists, with_reference)]
-    if known is not None:
-        judged_lists, tied, equal = known
+    if counts is not None:
+        judged_lists, tied, equal = counts
         facts.append(
             f"{learned} is known in {judged_lists} of {format_count(len(lists), 'list')}: several "
             f"candidates are the best in {tied} of them, and all are equally good in {equal}"
@@ -344,8 +344,8 @@ def _find_type(
     present = [value for value in values if not is_absent(value)]
     kinds = {TRUTH: bool | np.bool_, TEXT: str, LIST: list | tuple | np.ndarray}
     of_type = (name for name, kind in kinds.items() if all(isinstance(v, kind) for v in present))
-    found = next(of_type, OTHER) if present else EMPTY
-    return found, as_numbers(values, truths=True) if found == TRUTH else None
+    type_name = next(of_type, OTHER) if present else EMPTY
+    return type_name, as_numbers(values, truths=True) if type_name == TRUTH else None
 
 
 def _measure(plain: NBest, numbers: Float64) -> tuple[float, float, float, float]:

@@ -198,8 +198,8 @@ class Outcome:
 
     def _repr_html_(self) -> str:
         title, table, notes = self._summarise()
-        before = render("paragraph", title) if title else ""
-        return before + table.html() + (items(notes) if notes else "")
+        heading = render("paragraph", title) if title else ""
+        return heading + table.html() + (items(notes) if notes else "")
 
 
 @dataclass(frozen=True)

@@ -224,9 +224,9 @@ def record_settings(weights: AnyStart, settings: Settings) -> dict[str, Any]:
     if isinstance(named, Weights) and named.positional:
         named = list(named.values())
     record = {_WEIGHTS: _NO_WEIGHTS if named is None else _plain_or_none(named)}
-    given: Mapping[str, Any] = settings
+    values: Mapping[str, Any] = settings
     recorded = {name: setting.default for name, setting in SETTINGS.items() if setting.recorded}
-    options = {**vars(start), **{name: given[name] for name in recorded if name in given}}
+    options = {**vars(start), **{name: values[name] for name in recorded if name in values}}
     defaults = {**vars(StartingWeights()), **recorded}
     for name, value in options.items():
         at_default = defaults[name]

@@ -346,7 +346,7 @@ class Summary:
 
     def __init__(self, reranker: Reranker):
         self.sentences = self.changed = self.unsure = 0
-        self._reranker, self._before = reranker, BaselineRow(Way.FIRST)
+        self._reranker, self._baseline = reranker, BaselineRow(Way.FIRST)
         #: By which choices are compared with baselines; None for preferences.
         self._gain: Metric | None = None
         #: The summed counts of the choices before, and of the new ones.
@@ -360,9 +360,9 @@ class Summary:
         lists, draws = choices.lists, self._reranker.draws
         if not self.sentences:
             if not draws.lacks_canonical:
-                self._before = BaselineRow(Way.CANONICAL)
+                self._baseline = BaselineRow(Way.CANONICAL)
             elif lists.totals is not None:
-                self._before = BaselineRow(Way.TOTAL)
+                self._baseline = BaselineRow(Way.TOTAL)
             gain = choose_recorded_gain(lists, draws)
             self._gain = None if uses_preferences(draws) else gain
             if self._gain is not None:
@@ -370,8 +370,8 @@ class Summary:
             metrics = () if gain is None else choose_metrics(gain)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
             self._compared = NewChoices(draws, self._gain) if self._recorded else None
-        way, before = self._before, choices.canonical
-        both = (before if way.name == Way.CANONICAL else way.choose(lists)), choices.choice
+        way, canonical = self._baseline, choices.canonical
+        both = (canonical if way.name == Way.CANONICAL else way.choose(lists)), choices.choice
         self.sentences += len(lists)
         self.changed += int(find_changed(lists, *both).sum())
         self.unsure += 0 if choices.sure is None else int(np.sum(~choices.sure))
@@ -398,7 +398,7 @@ class Summary:
         for metric, sums in self._sums.items():
             before, after = (metric.score(of, references) for of in sums)
             changes.append(ScoreChange(before, after, after.value - before.value))
-        titles = self._before.label, str(Way.ADAPTED)
+        titles = self._baseline.label, str(Way.ADAPTED)
         return Scoreboard(tuple(changes), self.changed, self.sentences, titles)
 
     @property
@@ -409,9 +409,9 @@ class Summary:
         a gain needs, or some have preferences.
         """
         result = None if self._compared is None else self._compared.comparison
-        if result is None or result.row(self._before.name) is None:
+        if result is None or result.row(self._baseline.name) is None:
             return result
-        return replace(result, selected=self._before.name)
+        return replace(result, selected=self._baseline.name)
 
     def __str__(self) -> str:
         threshold, promise = self._reranker.ask_below, self._reranker.promise

@@ -114,12 +114,12 @@ def _find_used(target: Target, site: str, masked: np.ndarray) -> np.ndarray:
         )
         # By NumPy: JAX would compile each operation.
         values, others = jax.device_get((values, others))
-        before, slope = density(values[site], values)
+        unchanged, slope = density(values[site], values)
         slopes = np.asarray(slope).reshape(*masked.shape, -1)
         flat = masked & ~slopes.any(axis=-1)
         events = np.reshape(flat, flat.shape + (1,) * (np.ndim(slope) - flat.ndim))
-        after, _ = density(np.where(events, others[site], values[site]), values)
-        used |= masked & ~flat if float(before) == float(after) else masked
+        changed, _ = density(np.where(events, others[site], values[site]), values)
+        used |= masked & ~flat if float(unchanged) == float(changed) else masked
     return used
 
 

@@ -655,8 +655,8 @@ def _with_moved_files(
             source = source.moved([str(path) for path in paths])
         moved.append(source)
     if unknown := moved_files.keys() - allowed:
-        name, known = min(unknown), sorted(allowed)
-        raise unknown_name("feature source", name, known, "moved_files", owner="this posterior")
+        name, choices = min(unknown), sorted(allowed)
+        raise unknown_name("feature source", name, choices, "moved_files", owner="this posterior")
     return moved
 
 

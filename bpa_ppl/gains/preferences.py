@@ -350,11 +350,11 @@ def agreement(answers: Iterable[Choice]) -> Agreement:
             low, high = sorted(choice.candidates)
             answer = 0 if choice.chosen else 1 if choice.candidates[0] == low else -1
             table.setdefault((choice.sentence, low, high), {}).setdefault(choice.rater, answer)
-    common = [given for given in table.values() if len(given) > 1]
-    alike = sum(len(set(given.values())) == 1 for given in common)
+    common = [by_rater for by_rater in table.values() if len(by_rater) > 1]
+    alike = sum(len(set(by_rater.values())) == 1 for by_rater in common)
     counts = np.zeros((len(common), len(_ANSWERS)))
-    for row, given in zip(counts, common, strict=True):
-        np.add.at(row, [_ANSWERS.index(answer) for answer in given.values()], 1)
+    for row, by_rater in zip(counts, common, strict=True):
+        np.add.at(row, [_ANSWERS.index(answer) for answer in by_rater.values()], 1)
     return Agreement(len(raters), len(common), alike, ordinal_alpha(counts))
 
 

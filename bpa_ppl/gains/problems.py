@@ -65,10 +65,10 @@ def describe_misplaced(lists: NBest, gain: Metric) -> str:
     >>> print(describe_misplaced(lists.with_references([*words[1:], words[0]]), resolve("ter")))
     the references seem to be those of other lists: in 0% of 10 lists the candidates are nearer ...
     """
-    known = np.flatnonzero([bool(of_list) for of_list in lists.references or ()])
-    if gain.key not in text_metrics() or len(known) < min(_BOUNDS):
+    with_reference = np.flatnonzero([bool(of_list) for of_list in lists.references or ()])
+    if gain.key not in text_metrics() or len(with_reference) < min(_BOUNDS):
         return ""
-    lists = lists if len(known) == len(lists) else lists.select(known)
+    lists = lists if len(with_reference) == len(lists) else lists.select(with_reference)
     references, count = lists.references or (), len(lists)
     if len({*references}) == 1:
         firsts = {lists.texts(place)[0] for place in range(count)}
@@ -108,17 +108,17 @@ def _compare(lists: NBest, rows: Int64, others: list[Int64]) -> Float64:
     """
     references = lists.references or ()
     wins = np.full((len(others), len(rows)), np.nan)
-    for column, own in enumerate(rows.tolist()):
-        texts = list(islice(dict.fromkeys(map(str.lower, lists.texts(own))), _TEXTS))
-        places = [own, *(int(other[column]) for other in others)]
-        known = [[text.lower() for text in references[place]] for place in places]
-        flat = [text for of_place in known for text in of_place]
+    for column, row in enumerate(rows.tolist()):
+        texts = list(islice(dict.fromkeys(map(str.lower, lists.texts(row))), _TEXTS))
+        places = [row, *(int(other[column]) for other in others)]
+        reference_texts = [[text.lower() for text in references[place]] for place in places]
+        flat = [text for of_place in reference_texts for text in of_place]
         pairs = make_pairs([*texts, *flat], "chrf")
         candidates = np.arange(len(texts))
         scores = pairs.scores(candidates, len(texts) + np.arange(len(flat)))
-        starts = np.cumsum([0, *map(len, known[:-1])])
+        starts = np.cumsum([0, *map(len, reference_texts[:-1])])
         near = np.maximum.reduceat(scores, starts, axis=1).mean(axis=0)
-        differ = [set(known[0]).isdisjoint(of_place) for of_place in known[1:]]
+        differ = [set(reference_texts[0]).isdisjoint(of_place) for of_place in reference_texts[1:]]
         wins[differ, column] = (np.sign(near[0] - near[1:])[differ] + 1) / 2
     compared = np.isfinite(wins).sum(axis=1)
     with np.errstate(invalid="ignore"):

@@ -368,9 +368,9 @@ def _name_log_weights(
         for title in ("posterior", "sample_stats")
         if title in groups
     }
-    if found := [of[log_weights] for of in drawn.values() if log_weights in of]:
+    if columns := [of[log_weights] for of in drawn.values() if log_weights in of]:
         parts = {title: _without(groups[title], str(log_weights)) for title in drawn}
-        logs = _read_logs(found[0], str(log_weights), name)
+        logs = _read_logs(columns[0], str(log_weights), name)
         with np.errstate(divide="ignore", invalid="ignore"):  # a weight of 0; NaN is refused later
             logs = np.log(importance_weights(logs))
         statistics = parts.get("sample_stats", statistics)

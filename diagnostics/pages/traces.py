@@ -263,11 +263,11 @@ def _draw_chains(grid: Any, draws: Draws, names: Sequence[str]) -> None:
     values = np.stack([kept[name][:MAX_CHAINS] for name in names], axis=-1)
     plot_chains(grid, values)
     for name, (density, traces, ranks) in zip(names, grid, strict=True):
-        before = warmup.get(name, kept[name][:, :0])[:MAX_CHAINS]
-        start = -before.shape[1]
+        discarded_draws = warmup.get(name, kept[name][:, :0])[:MAX_CHAINS]
+        start = -discarded_draws.shape[1]
         if start:
             traces.set_prop_cycle(None)
-            traces.plot(np.arange(start, 0), before.T, **TRACE)
+            traces.plot(np.arange(start, 0), discarded_draws.T, **TRACE)
             traces.axvspan(start, 0, color="0.9", zorder=0)
         traces.set_xlim(start, values.shape[1] - 1)
         traces.tick_params(labelsize="medium", labelbottom=False)

@@ -267,14 +267,14 @@ def _choose_moment(
     Moments of variables are easier to understand: one of them is chosen if it is as significant.
     """
     largest = _find_largest([*of_variables, *others])
-    found = []
+    extremes = []
     for moments in (of_variables, [*of_variables, *others]):
         ratios = np.hstack([one.ratios[0] for one in moments])
         differences = np.hstack([one.differences[0] for one in moments])
         worst = int(ratios.argmax())
         name = [name for one in moments for name in one.names][worst]
-        found.append((name, float(differences[worst]), float(np.mean(largest >= ratios[worst]))))
-    return min(found, key=lambda moment: moment[2])
+        extremes.append((name, float(differences[worst]), float(np.mean(largest >= ratios[worst]))))
+    return min(extremes, key=lambda moment: moment[2])
 
 
 def _describe_components(directions: Float64, names: Sequence[str]) -> list[str]:

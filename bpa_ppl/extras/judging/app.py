@@ -240,8 +240,8 @@ def advise(state: Outlook) -> tuple[str, str]:
     """
     by_chance = state.random / 2
     if state.random >= _ENOUGH and state.predicted <= max(by_chance, state.predicted_before):
-        before = f"by the starting weights ({state.predicted_before:g})"
-        rival = "by chance" if state.predicted <= by_chance else before
+        starting = f"by the starting weights ({state.predicted_before:g})"
+        rival = "by chance" if state.predicted <= by_chance else starting
         return "no-help", (
             f"Of {state.random} answers to random questions {state.predicted:g} were predicted, no "
             f"better than {rival}: further clicks do not help here. Better features would."

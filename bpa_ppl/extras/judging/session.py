@@ -303,11 +303,11 @@ class Session:
             if judgement.asked == RANDOM and chosen is not None:
                 random += 1
                 sign = 1 if chosen == judgement.candidates[0] else -1
-                before = self._score(judgement, self.start)
+                scores = self._score(judgement, self.start)
                 for_first, for_second = judgement.predicted or (0.5, 0.5)
                 # A prediction of two equal candidates counts as half right.
                 predicted += float(np.heaviside(sign * (for_first - for_second), 0.5))
-                predicted_before += float(np.heaviside(sign * (before[0] - before[1]), 0.5))
+                predicted_before += float(np.heaviside(sign * (scores[0] - scores[1]), 0.5))
         counts = len(answers), len(changed), int(changed.sum()), best, headroom, least, further
         return Outlook(*counts, predicted, predicted_before, random, repeated, agreed)
 

@@ -141,9 +141,9 @@ def _parse_spans(lists: NBest, source_lengths: Int64, string_lengths: Int64) -> 
     """
     texts = lists.extras[SEGMENTATION]
     if not all(isinstance(text, str) for text in texts):
-        odd = next(text for text in texts if not isinstance(text, str))
+        value = next(text for text in texts if not isinstance(text, str))
         example = "a text such as `0-2=0-2 3=3`"
-        raise bad_value("a segmentation", odd, example, lists.origin, code="wrong-type")
+        raise bad_value("a segmentation", value, example, lists.origin, code="wrong-type")
     lengths = string_lengths[lists.string_index]
     pairs, starts, row = parse_positions(pa.array(texts, pa.large_string()), SPANS)
     code, problem = "bad-line", "is not as Moses prints it: 0-2=0-2 3=3"

@@ -294,8 +294,8 @@ def _read_text(
             row, kind = int(wrong[0]), "alignment points like 0-0 1-2"
             if size:
                 kind = f"{format_count(size, 'number')} ≥ 0{_up_to(most)}"
-            found, code = field[row].as_py().strip(), "bad-number" if size else "bad-line"
-            raise bad_value(f"field {column + 1}", found, kind, line=first + row, code=code)
+            cell, code = field[row].as_py().strip(), "bad-number" if size else "bad-line"
+            raise bad_value(f"field {column + 1}", cell, kind, line=first + row, code=code)
         parts.append((*phrases, values))
         first += len(ends)
     sources, targets, columns = zip(*parts, strict=True)

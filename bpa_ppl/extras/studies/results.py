@@ -157,8 +157,8 @@ def claim_folder(folder: Path, study: Study) -> Iterator[None]:
         if path.exists():
             recorded = read_study_file(path)
             for part in ("study", "versions"):
-                values, known = new[part], recorded.get(part, {})
-                if other := ", ".join(key for key in values if known.get(key) != values[key]):
+                values, previous = new[part], recorded.get(part, {})
+                if other := ", ".join(key for key in values if previous.get(key) != values[key]):
                     message = f"has results of a study with other {other}: choose a new folder"
                     raise DataError(message, folder, code="mismatch")
         elif any(folder.iterdir()):

@@ -156,7 +156,7 @@ class Method(Component, frozen=True):
             self,
             **common,
             name=name or self.name,
-            **{f"{part}_settings": tuple(sorted(own.items())) for part, own in settings.items()},
+            **{f"{part}_settings": tuple(sorted(of.items())) for part, of in settings.items()},
         )
         changed.check()
         return changed
@@ -425,8 +425,9 @@ def read_study(path: str | Path) -> Study:
                 base = _find_method(like, methods)
             else:  # the sampler or tuner has settings after its name
                 registry, written = _ENGINES[family.kind], like[len(family.name) :]
-                engine, own = registry.parse(family.engine + written)
-                base, settings = msgspec.structs.replace(family, engine=engine), {**own, **settings}
+                engine, options = registry.parse(family.engine + written)
+                settings = {**options, **settings}
+                base = msgspec.structs.replace(family, engine=engine)
             methods[name] = base.with_settings(settings, name)
     with _locate_errors(path):
         names = msgspec.convert(table.get("methods", []), list[str])

@@ -226,7 +226,7 @@ def _split(
     (Margin(gamma=4, ties=None), 1)
     """
     left, fields = dict(values), SAMPLERS[SAMPLERS.parse(sampler)[0]].__struct_fields__
-    own = {n: left.pop(n) for n in values if n in fields}
+    of_sampler = {n: left.pop(n) for n in values if n in fields}
     others: dict[str, Component] = {}
     registries: dict[str, Registry[Any]] = {"likelihood": LIKELIHOODS, "prior": PRIORS}
     for part, registry in registries.items():
@@ -235,10 +235,10 @@ def _split(
             component = registry.resolve(component)
         if isinstance(component, Component):
             fields = component.__struct_fields__
-            if found := {n: left.pop(n) for n in [*left] if n in fields}:
+            if of_component := {n: left.pop(n) for n in [*left] if n in fields}:
                 title = f"{part} {registry.name_of(component)}"
-                others[part] = component.configured(title, {**component.settings(), **found})
-    return SAMPLERS.resolve(sampler, {**settings, **own, **left}), others
+                others[part] = component.configured(title, {**component.settings(), **of_component})
+    return SAMPLERS.resolve(sampler, {**settings, **of_sampler, **left}), others
 
 
 def _run(
