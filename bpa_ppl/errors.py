@@ -57,7 +57,7 @@ CODES = {
     "wrong-type": "a value has another type",
 }
 _QUOTED = 80  # characters of a user's value that a message repeats
-_LONGEST = 2000  # characters of a message
+_LONGEST_MESSAGE = 2000  # characters
 _LISTED = 5  # names in a message
 _UNKNOWN = {"setting": "unknown-setting", "ending": "unknown-format"}  # codes of names
 #: The origin of data that are not from a file.
@@ -179,8 +179,8 @@ def _fit(message: str) -> str:
     """Return a message as one line of limited length."""
     half = _QUOTED // 2
     message = _RUN.sub(lambda match: f"{match[0][:half]}…{match[0][-half:]}", message)
-    if len(message) > _LONGEST:
-        message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
+    if len(message) > _LONGEST_MESSAGE:
+        message = f"{message[: _LONGEST_MESSAGE // 2]} … {message[-_LONGEST_MESSAGE // 2 :]}"
     return escape_controls(message)
 
 

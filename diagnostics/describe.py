@@ -40,14 +40,14 @@ from bpa_ppl.lists.nbest import NBest, find_feature, measure_deviation, promote_
 
 #: What the values of a column are.
 NUMBER, TRUTH, TEXT, LIST, OTHER, EMPTY = "number", "true/false", "text", "list", "other", "empty"
-_EXAMPLES = 3  # candidates
+_MOST_SHOWN = 3  # candidates
 #: Characters of a text, and of other values, in an example; and columns in a line of one.
 _OF_TEXT, _OF_VALUE, _COLUMNS_SHOWN = 60, 30, 8
 #: In place of the features and of the gain that the user has to choose.
 FEATURES, GAIN = "COLUMNS", "COLUMN"
 _HEADER = ("column", "type", "kind", "min", "median", "max", "within lists", "missing", "different")
 _UNJUDGED = "adapt needs references, preferences, or a column that says how good a candidate is"
-_STEPS = 3  # between candidates; fewer may be equal by chance
+_FEWEST_STEPS = 3  # between candidates; fewer may be equal by chance
 _CATEGORIES = 20  # different texts of a column that are proposed as categories
 _JUDGED = {0.0, 0.5, 1.0}  # numbers of a judgement: wrong, partly right, right
 #: Texts that are judgements: a number, also of a scale or with a word next to it, or a verdict.
@@ -378,7 +378,7 @@ def _show_examples(
         return "" if np.isnan(number) else f"{column.name} {value}"
 
     sentence = int(np.argmax(lists.sizes > 1))
-    for row in range(len(lists.features))[lists.rows(sentence)][:_EXAMPLES]:
+    for row in range(len(lists.features))[lists.rows(sentence)][:_MOST_SHOWN]:
         shown = list(filter(None, (show(column, row) for column in columns)))
         shown = [*shown[:_COLUMNS_SHOWN], "…"] if len(shown) > _COLUMNS_SHOWN else shown
         text = f'list {lists.ids[sentence]}: "{_shorten(lists.text(row), _OF_TEXT)}"'
@@ -480,7 +480,7 @@ def _explain_counting(lists: NBest, numbers: Float64) -> str:
     if not are_finite(numbers):
         return ""
     steps = np.delete(np.diff(numbers), lists.offsets[1:-1] - 1)
-    if len(steps) < _STEPS or not steps[0]:
+    if len(steps) < _FEWEST_STEPS or not steps[0]:
         return ""
     if (steps > 0).all() and not np.ptp(np.sort(numbers) - np.arange(len(numbers))):
         return "numbers the rows"

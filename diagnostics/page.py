@@ -36,7 +36,7 @@ Block: TypeAlias = "str | Html | Table"
 # A number, or two of an interval or a change; a limit has a sign before it.
 _ONE = r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?"
 _NUMBER = re.compile(f"([≤≥] )?{_ONE}(( [±→] | to |–){_ONE})?")
-_LONG = 60  # characters of a cell, whose column is then wide enough for several words
+_LONG_CELL = 60  # characters; the column is then wide enough for several words
 _MAX_COMPARED = 2000  # words of a text that are shown side by side
 #: How the template marks results that are good, bad or neither.
 _MARKS = {True: "good", False: "bad", None: "neutral"}
@@ -135,7 +135,7 @@ def _find_kind(column: Sequence[str | float]) -> str:
     present = [cell for cell in column if cell not in ("", "–")]
     if present and all(not isinstance(c, str) or _NUMBER.fullmatch(c) for c in present):
         return "number"
-    return "long" if any(len(str(cell)) > _LONG for cell in present) else ""
+    return "long" if any(len(str(cell)) > _LONG_CELL for cell in present) else ""
 
 
 def side_by_side(

@@ -32,7 +32,7 @@ LOGGER = logging.getLogger("bpa_ppl")
 #: Packages whose frames are skipped when looking for the user's line.
 _SKIPPED = {"bpa_ppl", "contextlib", "functools", "logging"}
 #: Decimals, and the size of numbers, from which on they are in scientific notation, and its digits.
-_MOST_DECIMALS, _LONG, _DIGITS = 9, 1e15, 6
+_MOST_DECIMALS, _LARGEST_DECIMAL, _DIGITS = 9, 1e15, 6
 #: Prints a hyphen as a minus sign.
 MINUS = str.maketrans("-", "−")
 _STACK_LEVEL = 3  # frames from the logger to the caller of `warn_user`
@@ -232,7 +232,7 @@ def format_fixed(value: float, decimals: int, sign: str = "") -> str:
     >>> format_fixed(0.25, 3, "+"), format_fixed(7.8e-31, 32), format_fixed(1e60, 2)
     ('+0.250', '7.8e-31', '1.000000e+60')
     """
-    if not math.isfinite(value) or (decimals <= _MOST_DECIMALS and abs(value) < _LONG):
+    if not math.isfinite(value) or (decimals <= _MOST_DECIMALS and abs(value) < _LARGEST_DECIMAL):
         return f"{value:{sign}.{decimals}f}"
     if not value:
         return f"{value:{sign}.0f}"

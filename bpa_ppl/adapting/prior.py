@@ -60,8 +60,8 @@ _SD_OF_LISTS = 0.5
 #: that easy and hard pairs have calibrated probabilities: docs/results/pairs.md.
 _SD_OF_PAIRS = 1.0
 #: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
-_GRID = np.geomspace(1 / 30, 100, 9)
-_TOLERANCE = 0.02  # of log τ
+_SCALE_GRID = np.geomspace(1 / 30, 100, 9)
+_LOG_TOLERANCE = 0.02  # of log τ
 #: Numbers that a standard deviation of a prior holds at least.
 _DISTINCT = 1000
 _TRIALS = 24  # about as many scales are tried, for the progress
@@ -291,7 +291,7 @@ def _learn_scale(
             return float(distance**2 / 2 - mode.log_evidence - mode.decrement / 2)
 
         def search(match: Match) -> float:
-            grid = np.log(expected * _GRID)
+            grid = np.log(expected * _SCALE_GRID)
 
             def loss_at(log_scale: float) -> float:
                 return loss(match, float(np.exp(log_scale)))
@@ -300,7 +300,7 @@ def _learn_scale(
             best = int(np.argmin(values))
             bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
             with np.errstate(invalid="ignore"):  # the loss of a scale without a mode is infinite
-                result = minimize_scalar(loss_at, bounds=bounds, options={"xatol": _TOLERANCE})
+                result = minimize_scalar(loss_at, bounds=bounds, options={"xatol": _LOG_TOLERANCE})
             log_scale = result.x if result.fun < values[best] else grid[best]
             return float(f"{np.exp(log_scale):.3g}")
 

@@ -29,7 +29,7 @@ _MIRRORED = 0.5  # an agreement has turned below minus this share of the recorde
 _RARE = 1e-3  # the probability of lists in which a feature is constant
 _MIN_LISTS = 5  # adaptation lists; fewer are too few to compare with
 _MANY = 10  # new lists; of fewer only a spread far out of the range is reported
-_STEP = 512  # lists that are compared together
+_LISTS_TOGETHER = 512  # that are compared
 _REST = 16  # lists at the end of a stream that are compared all the same
 _QUANTILES = np.linspace(0, 1, 11)
 
@@ -290,7 +290,7 @@ class DriftMonitor:
                 return
             changes = self._compare()
             # Often at first, so that an error is found early.
-            self._parts, self._pending, self._step = [], 0, min(4 * self._step, _STEP)
+            self._parts, self._pending, self._step = [], 0, min(4 * self._step, _LISTS_TOGETHER)
             if changes.keys() != self._changed:
                 self._changed, self.messages = frozenset(changes), tuple(changes.values())
             unseen = [message for key, message in changes.items() if key not in self._warned]

@@ -60,7 +60,7 @@ _DERIVATIONS: Final = ("separate", "summed")
 
 #: Lists per task of a worker, a multiple of the batch of a decider; and for how many domains.
 _TABLE, _MAX_DOMAINS = 64, 16
-_SMALL = 100_000  # candidates; up to this number, starting worker processes takes longer
+_FEW_CANDIDATES = 100_000  # up to this number, starting worker processes takes longer
 _ORDERS = 8  # orders of columns whose draws are kept aligned
 #: What a reranker was made with, and is sent to other processes; the draws were checked.
 _SETTINGS = frozenset(
@@ -405,10 +405,10 @@ class Reranker:
     def _in_workers(self, tables: Iterator[NBest]) -> Iterator[tuple[NBest, Decided]]:
         first: deque[NBest] = deque()
         waiting = 0
-        while waiting < _SMALL and (lists := next(tables, None)) is not None:
+        while waiting < _FEW_CANDIDATES and (lists := next(tables, None)) is not None:
             first.append(lists)
             waiting += len(lists.features)
-        if waiting < _SMALL:
+        if waiting < _FEW_CANDIDATES:
             yield from self._in_this_process(first)
             return
         from joblib import delayed

@@ -24,11 +24,11 @@ from bpa_ppl.weights import match
 #: size in one thread, so that their bits do not depend on the number of threads.
 _PRODUCT = 1 << 18
 _SCORES = 1 << 18  # scores in one block: 2 MB
-_LEAST = 16  # draws in one block at least
-_NEGLIGIBLE = 1e-6  # probability of a text
-_CHUNK = 16  # lists per call in a thread
+_FEWEST_DRAWS = 16  # draws in one block at least
+_NEGLIGIBLE_PROBABILITY = 1e-6  # of a text
+_LISTS_PER_CALL = 16  # in a thread
 _THREADS = 8  # at most
-_SMALL = 1_000_000  # candidates times draws up to which threads take longer than they save
+_FEW_SCORES = 1_000_000  # candidates times draws up to which threads take longer than they save
 #: Draws that rules which average use by default, moved to the mean and covariance of all.
 _FEW_DRAWS: Final = 800
 #: Up to this relative difference of the two highest probabilities, all draws decide.
@@ -107,7 +107,7 @@ class AlignedDraws(NamedTuple):
         [[[-1.0, 0.0], [0.0, -2.0]]]
         """
         count, width = features.shape
-        size = min(max(_SCORES // count, _LEAST), len(self.weights))
+        size = min(max(_SCORES // count, _FEWEST_DRAWS), len(self.weights))
         rows = max(_PRODUCT // max(size * width, 1), 1)
         for first in range(0, len(self.weights), size):
             part = slice(first, first + size)
@@ -209,7 +209,7 @@ def choose_references(p: Float64) -> tuple[Int64, Float64]:
     >>> choose_references(np.array([0.25, 1e-9, 0.75]))[0].tolist()
     [2, 0]
     """
-    references = sort_by_probability(np.where(p > _NEGLIGIBLE, p, 0.0))
+    references = sort_by_probability(np.where(p > _NEGLIGIBLE_PROBABILITY, p, 0.0))
     return references, p[references] / p[references].sum()
 
 
@@ -415,11 +415,11 @@ class Decider:
         if self.rule.needs_texts:
             lists = self.strip(lists)
         threads = min(threads, os.cpu_count() or 1)
-        small = len(lists.features) * len(self.draws.weights) <= _SMALL
-        if small or threads == 1 or len(lists) <= _CHUNK:
+        small = len(lists.features) * len(self.draws.weights) <= _FEW_SCORES
+        if small or threads == 1 or len(lists) <= _LISTS_PER_CALL:
             return self._choose(lists)
         with ThreadPoolExecutor(threads) as pool:
-            parts = zip(*pool.map(self._choose, lists.chunks(_CHUNK)), strict=True)
+            parts = zip(*pool.map(self._choose, lists.chunks(_LISTS_PER_CALL)), strict=True)
             choice, canonical, probabilities, of_derivations = map(np.concatenate, parts)
             return choice, canonical, probabilities, of_derivations
 

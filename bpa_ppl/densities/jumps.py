@@ -16,7 +16,7 @@ _LINES, _PARTS, _ROUNDS = 16, 48, 7
 #: The line goes on at both sides by so many distances of the two draws.
 _BEYOND = 1.0
 #: Of the log density, in nats; and how far below that of all draws a jump matters.
-_LEAST, _DEPTH = 0.01, 20.0
+_LEAST_JUMP, _DEPTH = 0.01, 20.0
 
 
 def count_jumps(target: Target, z: Sites, seed: int) -> int:
@@ -55,7 +55,7 @@ def count_jumps(target: Target, z: Sites, seed: int) -> int:
         error[np.fmin(values[1:], values[:-1]) > limit] = 0.0
         worst = error.argmax(axis=0)
         begin, end = points[worst, line], points[worst + 1, line]
-    return int((error.max(axis=0) > _LEAST).sum())
+    return int((error.max(axis=0) > _LEAST_JUMP).sum())
 
 
 @partial(jax.jit, compiler_options=RUN_ONCE)

@@ -50,7 +50,7 @@ _MOST_SEARCHED = 1000
 _MAX_VALUES, _SEARCHES = 50, 8
 #: Different modes are so many posterior standard deviations apart; less probable ones by this
 #: factor, in nats, are left out.
-_APART, _NEGLIGIBLE = 3.0, 7.0
+_APART, _NEGLIGIBLE_NATS = 3.0, 7.0
 
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
@@ -304,7 +304,7 @@ def _find_others(target: Target, first: Mode) -> list[Mode]:
     converged = [mode for mode in (first, *searched) if mode.converged]
     result: list[Mode] = []
     for mode in sorted(converged, key=lambda mode: -mode.log_evidence):
-        negligible = bool(result) and mode.log_evidence < result[0].log_evidence - _NEGLIGIBLE
+        negligible = bool(result) and mode.log_evidence < result[0].log_evidence - _NEGLIGIBLE_NATS
         if not negligible and all(_measure_distance(mode, one) > _APART for one in result):
             result.append(mode)
     return result or [first]

@@ -16,7 +16,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.posterior.record import Figures
 
 #: Squared length of the last step, in posterior standard deviations, that ends the search.
-_TOLERANCE = 1e-6
+_STEP_TOLERANCE = 1e-6
 MAX_ITERATIONS = 50
 HALVINGS = 30
 _SINGULAR = 1e-14  # of the largest eigenvalue of a Hessian
@@ -76,7 +76,7 @@ def maximise(
     density: Callable[[Float64], Derivatives],
     start: Float64,
     *,
-    tolerance: float = _TOLERANCE,
+    tolerance: float = _STEP_TOLERANCE,
     iterations: int = MAX_ITERATIONS,
     last_step: bool = True,
 ) -> tuple[Mode, Float64]:

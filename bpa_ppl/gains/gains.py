@@ -22,7 +22,7 @@ from bpa_ppl.gains.metric import GAINS, Lists, Metric, References, Score
 from bpa_ppl.lists.candidate_columns import describe_numbers, numeric_columns, read_column
 from bpa_ppl.lists.nbest import NBest, to_choice
 
-_CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
+_SENTENCES_PER_CALL = 16  # between two reports of progress, and handed to a worker at once
 
 
 #: A gain by name, with its settings, or as a function.
@@ -256,7 +256,7 @@ def scores_and_gains(
     texts, inverse = _find_distinct_lists(lists, metric)
     references, more = _collect_inputs(metric, lists)
     # A metric that reads columns gets all of them at once.
-    step = len(lists) if metric.columns else _CHUNK
+    step = len(lists) if metric.columns else _SENTENCES_PER_CALL
     chunks = [slice(start, start + step) for start in range(0, len(lists), step)]
     inputs = (
         (texts[c], references[c], more if metric.columns else {n: v[c] for n, v in more.items()})

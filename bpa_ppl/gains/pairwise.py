@@ -20,7 +20,7 @@ from bpa_ppl.text.words import Ragged, Vocabulary
 PAIRED = ("ter", "bleu", "chrf", "wer", "cer")
 #: Expected scores (in percent) that differ by less are equal: rounding depends on summation order.
 TIE = 1e-7
-_FIRST = 16  # the first references that a text is compared with; then twice as many, and so on
+_FIRST_REFERENCES = 16  # that a text is compared with; then twice as many, and so on
 
 
 def make_pairs(texts: Sequence[str], metric: str = "ter") -> Pairs:
@@ -113,7 +113,7 @@ class _EditedPairs:
         while queue and queue[0][0] <= lowest + TIE:
             risk, u, count = heappop(queue)
             if count < len(references):
-                stop = min(len(references), max(_FIRST, 2 * count))
+                stop = min(len(references), max(_FIRST_REFERENCES, 2 * count))
                 block = references[count:stop]
                 exact = self._percent(self.edits(np.array([u]), block), block)[0]
                 risk += float((exact - bounds[u, count:stop]) @ weights[count:stop])

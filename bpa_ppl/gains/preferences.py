@@ -46,7 +46,7 @@ _NO_DIFFERENCE = "(no difference)"
 #: All raters without a name.
 UNNAMED = "(unnamed)"
 #: Weights that 32-bit numbers can add up.
-_WEIGHTS = (1e-6, 1e6)
+_WEIGHT_BOUNDS = (1e-6, 1e6)
 #: The fields of an entry that is an object.
 _CANDIDATES, _WEIGHT, _RATER = "candidates", "weight", "rater"
 #: The answers of raters in order: second, tie, first.
@@ -262,7 +262,7 @@ def _parse_entry(
     if members is None:
         problem = f"is {quote(fields.get(_CANDIDATES))}, not a list of candidates"
         raise wrong(f"{problem}: a field {name} holds several, such as [[1, 0]]")
-    weight, rater, (low, high) = fields.get(_WEIGHT), fields.get(_RATER), _WEIGHTS
+    weight, rater, (low, high) = fields.get(_WEIGHT), fields.get(_RATER), _WEIGHT_BOUNDS
     is_number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
     if weight is not None and not (is_number and low <= weight <= high):
         problem = f"has the weight {quote(weight)}, not a number from {low:g} to {high:g}"

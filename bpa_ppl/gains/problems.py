@@ -25,7 +25,7 @@ from bpa_ppl.lists.nbest import (
 
 #: Of the lists, at most so many are looked at, the first texts of each, and so many random orders
 #: of their references, without those of the next and the previous list.
-_LISTS, _TEXTS, _ORDERS = 100, 5, 4
+_MOST_LISTS, _MOST_TEXTS, _MOST_ORDERS = 100, 5, 4
 #: The share of lists, from a number of lists on, whose own reference is nearer than another one; in
 #: the worst order it is below if references are misplaced. On 23 collections of translations,
 #: transcripts and summaries, with 400 samples of 10, 20, 50 and 100 lists of each, the lowest share
@@ -35,7 +35,7 @@ _LISTS, _TEXTS, _ORDERS = 100, 5, 4
 #: the second half of the lists has those of the next one.
 _BOUNDS = {50: 0.85, 20: 0.8, 10: 0.7}
 #: An outlier is so many times as far from the median of its list as this share of the others.
-_FAR, _NEAR = 10.0, 0.9
+_FAR, _QUANTILE = 10.0, 0.9
 _INFLATED = 3.0  # the spread with outliers over that without them, from which they are reported
 
 
@@ -75,7 +75,7 @@ def describe_misplaced(lists: NBest, gain: Metric) -> str:
         same = f"all {count} lists have the same reference: give each list its own"
         return same if len(firsts) > 1 else ""
     rng = np.random.default_rng(0)
-    rows = np.sort(rng.choice(count, min(count, _LISTS), replace=False))
+    rows = np.sort(rng.choice(count, min(count, _MOST_LISTS), replace=False))
     shares = _compare(lists, rows, _list_others(count, rows, rng))
     if np.isnan(shares).all():
         return ""
@@ -94,7 +94,7 @@ def describe_misplaced(lists: NBest, gain: Metric) -> str:
 def _list_others(count: int, rows: Int64, rng: np.random.Generator) -> list[Int64]:
     """Return, in several orders, a list other than itself for each of some lists."""
     order, random = rng.permutation(len(rows)), []
-    for k in range(1, 1 + min(_ORDERS, len(rows) - 1)):
+    for k in range(1, 1 + min(_MOST_ORDERS, len(rows) - 1)):
         other = np.empty_like(rows)
         other[order] = rows[np.roll(order, -k)]
         random.append(other)
@@ -109,7 +109,7 @@ def _compare(lists: NBest, rows: Int64, others: list[Int64]) -> Float64:
     references = lists.references or ()
     wins = np.full((len(others), len(rows)), np.nan)
     for column, row in enumerate(rows.tolist()):
-        texts = list(islice(dict.fromkeys(map(str.lower, lists.texts(row))), _TEXTS))
+        texts = list(islice(dict.fromkeys(map(str.lower, lists.texts(row))), _MOST_TEXTS))
         places = [row, *(int(other[column]) for other in others)]
         reference_texts = [[text.lower() for text in references[place]] for place in places]
         flat = [text for of_place in reference_texts for text in of_place]
@@ -211,7 +211,7 @@ def describe_outliers(lists: NBest, name: str) -> str:
     differing = distance[distance > 0]
     if not len(differing):
         return ""
-    is_near = distance <= _FAR * np.quantile(differing, _NEAR, method="inverted_cdf")
+    is_near = distance <= _FAR * np.quantile(differing, _QUANTILE, method="inverted_cdf")
     if is_near.all():
         return ""
     # The median of a list is near, so that none becomes empty.

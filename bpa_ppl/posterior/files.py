@@ -57,7 +57,7 @@ _SEAL, _SEALED = b"\nsha256 ", 72
 #: Attributes of numbers that stand for others: packed ones and dates.
 _ENCODED = {"scale_factor", "add_offset", "calendar", "dtype"}
 #: zlib compresses by at most 1032 to 1; small files may lack some of their blocks.
-_MAX_RATIO, _SMALL = 1100, 1 << 26
+_MAX_RATIO, _SMALL_FILE = 1100, 1 << 26
 #: Groups and arrays of a file: the time to read them grows with the square of their number.
 _GROUPS, _ARRAYS = 100, 1000
 
@@ -366,7 +366,7 @@ def _check_storage(file: Any, length: int) -> None:
 
     if problem := file.visititems_links(problem_of):
         raise _unreadable(problem)
-    if total > max(_SMALL, _MAX_RATIO * length):
+    if total > max(_SMALL_FILE, _MAX_RATIO * length):
         message = f"{length:,} bytes cannot hold {total:.3g} bytes of numbers: make it again"
         raise DataError(message, code="damaged")
 

@@ -37,7 +37,7 @@ _COPIED, _MIN_DIFFERENT = 0.25, 10
 #: Draws closer than this, in local distances between draws, count as equal; copies in single
 #: precision differ by less. The local distance is the mean over this many draws per chain on both
 #: sides.
-_NEAR, _NEIGHBOURS = 0.02, 5
+_EQUAL_DISTANCE, _NEIGHBOURS = 0.02, 5
 #: Values are discrete if this share of the distances between neighbouring ones are the smallest
 #: one, or if there are no more of them than this share of the draws; up to noise, in standard
 #: deviations.
@@ -257,7 +257,7 @@ def _label_nearby(line: Float64, neighbours: int) -> npt.NDArray[np.int64]:
     low = np.maximum(position - neighbours, 0)
     high = np.minimum(position + neighbours, len(line) - 1)
     spacing = (sorted_line[high] - sorted_line[low]) / np.maximum(high - low, 1)
-    apart = np.diff(sorted_line, prepend=-np.inf) > _NEAR * spacing
+    apart = np.diff(sorted_line, prepend=-np.inf) > _EQUAL_DISTANCE * spacing
     label = np.empty(len(line), np.int64)
     label[order] = np.cumsum(apart)
     return label

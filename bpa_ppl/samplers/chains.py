@@ -25,12 +25,12 @@ ARVIZ_NAMES = {
     "energy": "energy",
     "num_steps": "n_steps",
 }
-_STEPS = "num_steps"  # is added up over the steps between two draws
+_NUM_STEPS = "num_steps"  # is added up over the steps between two draws
 #: Pieces at least, and draws and steps of a piece at most, if a draw has fewer: an interrupted
 #: program ends after its piece, and the first ones give an estimate of the time.
 _PIECES, _PIECE_DRAWS, _PIECE_STEPS = 20, 100, 10_000
 #: Seconds from which on the time that remains is logged.
-_LONG = 20.0
+_SILENT_SECONDS = 20.0
 
 
 #: A kernel, applied to all chains at once: the initial state; a function that
@@ -128,7 +128,7 @@ def collect_trajectory(state: Any, *, is_nuts: bool) -> dict[str, Any]:
 
 def _log_remaining(seconds: float, total: int) -> None:
     """Log a first estimate of the time that remains, if it is long."""
-    if seconds >= _LONG:
+    if seconds >= _SILENT_SECONDS:
         duration = f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
         log_info(f"sampling takes about {duration} ({total:,} draws a chain with the warm-up)")
 
@@ -154,12 +154,12 @@ def _advance(sampler: Any, length: int, state: Any, *arguments: Any) -> tuple[An
 
     def walk(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         state = advance(carry[0])
-        return state, carry[1] + collect(state).get(_STEPS, 0)
+        return state, carry[1] + collect(state).get(_NUM_STEPS, 0)
 
     def step(state: Any, _: None) -> tuple[Any, dict[str, Any]]:
-        none = jnp.zeros_like(collect(state).get(_STEPS, 0))
+        none = jnp.zeros_like(collect(state).get(_NUM_STEPS, 0))
         state, steps = jax.lax.fori_loop(0, sampler.thinning, walk, (state, none))
         collected = collect(state)
-        return state, collected | ({_STEPS: steps} if _STEPS in collected else {})
+        return state, collected | ({_NUM_STEPS: steps} if _NUM_STEPS in collected else {})
 
     return jax.lax.scan(step, state, None, length=length)

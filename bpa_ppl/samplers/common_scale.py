@@ -52,7 +52,7 @@ _DEFENSIVE = 0.1
 #: dimensions the radius of a draw varies too much.
 _DEGREES, _DEGREES_PER_VALUE = 4.0, 1 / 3
 #: Scales are left out if they are less probable than the best one by this factor, in nats.
-_NEGLIGIBLE = 7.0
+_NEGLIGIBLE_NATS = 7.0
 _MAX_STEPS = 40  # steps from the typical scale
 
 
@@ -216,9 +216,9 @@ def _find_modes(target: Target) -> _ConditionalModes | None:
                 start = unflatten(modes[step - direction][0].position, target.start)
             value = log_probability(step, start)
             best = max(best, value)
-            if value < best - _NEGLIGIBLE:
+            if value < best - _NEGLIGIBLE_NATS:
                 break
-    kept = [step for step in sorted(modes) if modes[step][1] >= best - _NEGLIGIBLE]
+    kept = [step for step in sorted(modes) if modes[step][1] >= best - _NEGLIGIBLE_NATS]
     if not kept:
         return None
     log_p = np.array([modes[step][1] for step in kept])

@@ -41,7 +41,7 @@ _NO_UNKNOWN = -100.0
 _TITLE = "\\data\\"
 _END = "\\end\\"
 _BATCH = 1000  # n-grams: larger batches are slower
-_LARGEST = 3e38  # float32
+_LARGEST_FLOAT32 = 3e38
 _COUNT = re.compile(r"ngram\s+(\d{1,9})\s*=\s*(\d{1,18})")  # an order, a number of n-grams
 
 
@@ -249,7 +249,7 @@ class _ArpaReader:
 
     def _decimals(self, texts: Sequence[str]) -> Float64:
         values = np.fromiter(map(_number, texts), np.float64, len(texts))
-        wrong = ~(np.abs(values) < _LARGEST)
+        wrong = ~(np.abs(values) < _LARGEST_FLOAT32)
         self._check(wrong, lambda k: f"{texts[k]!r} is not a finite number", "bad-number")
         return values
 

@@ -13,7 +13,7 @@ from bpa_ppl.posterior.record import Finding, FromPrior
 from bpa_ppl.posterior.statistics import ess
 
 #: With fewer effective draws of the prior, nothing is compared.
-_LEAST = 100
+_FEWEST_DRAWS = 100
 #: Effective draws per degree of freedom of an estimated standard error: those of chains come from
 #: windows of about ten autocorrelation times, and weights vary.
 _WINDOW = 10.0
@@ -79,7 +79,7 @@ def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | Non
     from scipy.stats import rankdata
 
     importance = importance_weights(log_likelihood)
-    if draws.kind != "chains" or not (size := kish(importance)) >= _LEAST:
+    if draws.kind != "chains" or not (size := kish(importance)) >= _FEWEST_DRAWS:
         return None
     names, values = list_components(draws)
     moves = np.isfinite(values).all(axis=(0, 1)) & (np.ptp(values, axis=(0, 1)) > 0)

@@ -28,7 +28,7 @@ _INCHES = 3.8  # width of a figure: phones show it whole, and pages three side b
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 320.0, 44.0, 10.0, 24.0, 36.0
 #: Lines that differ in their colour in style.css.
 COLOURS = 6
-_LONGEST = 42  # characters of a title
+_LONGEST_TITLE = 42  # characters
 #: Kinds of images and their media types.
 _MEDIA = {"svg": "image/svg+xml", "webp": "image/webp"}
 _DPI = 200
@@ -137,7 +137,7 @@ def plot(
         shapes.append((len(back) > 0, layer.style, points))
     ticks_x = _place_ticks(x, place_x, log_x)
     ticks_y = _place_ticks(y, place_y, log_y) if y_axis else []
-    short = title if len(title) <= _LONGEST else f"{title[:24]}…{title[-15:]}"
+    short = title if len(title) <= _LONGEST_TITLE else f"{title[:24]}…{title[-15:]}"
     return render("plot", title, short, label, (_WIDTH, height), shapes, ticks_x, ticks_y)
 
 

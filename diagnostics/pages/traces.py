@@ -39,7 +39,7 @@ _LINE = 80
 _LAGS, _SIZES = 60, 20
 #: More chains than these cannot be distinguished in a figure.
 MAX_CHAINS = 8
-_KINDS = (".png", ".svg", ".pdf", ".html")
+_SUFFIXES = (".png", ".svg", ".pdf", ".html")
 _ROW = 1.1  # height of a component, in inches
 _WIDTH, _RATIOS = 5.6, (1, 2, 1)  # of the figure, in inches; and of densities, traces and ranks
 #: How to read the figures of the chains: densities, traces and ranks.
@@ -97,8 +97,8 @@ def write_traces(
         UsageError: if the path has another suffix, or `top` is below 1.
     """
     paths = [Path(path)]
-    if (suffix := paths[0].suffix.lower()) not in _KINDS:
-        raise unknown_name("ending", suffix, _KINDS, "output", owner=path)
+    if (suffix := paths[0].suffix.lower()) not in _SUFFIXES:
+        raise unknown_name("ending", suffix, _SUFFIXES, "output", owner=path)
     draws = _require_chains(posterior, var_names, log_weights)
     chosen = _choose_components(draws, var_names, top)
     scaled = standardise(draws) or draws

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 #: The probability that an exact sampler fails.
 LEVEL = 0.01
 #: The fewest replications, and the seconds after which the time that remains is logged.
-_FEWEST, _LONG = 20, 20.0
+_FEWEST, _SILENT_SECONDS = 20, 20.0
 #: The number of draws of each posterior among which the truth is ranked.
 RANKED = 99
 _PROBABILITY = 0.95
@@ -490,7 +490,7 @@ def run_calibration(
             report(len(ranked), replications, "replications")
             elapsed = sum(seconds)
             seconds.append(time() - start - elapsed)
-            if elapsed < _LONG <= sum(seconds):
+            if elapsed < _SILENT_SECONDS <= sum(seconds):
                 left = [sampler] * (replications - len(ranked))
                 done = f"calibrate {sampler}: {len(ranked)} of {replications} replications"
                 log_info(done + describe_remaining(left, {sampler: seconds}))

@@ -20,7 +20,7 @@ from bpa_ppl.posterior.statistics import ess, r_hat
 #: Of the intervals of costs.
 PROBABILITY = 0.95
 
-_POINTS = 40  # of a curve of errors
+_CURVE_POINTS = 40  # of a curve of errors
 _Bounds = tuple[float, float]
 #: Name of a column -> value; None if it is unknown.
 Row = dict[str, Any]
@@ -176,7 +176,7 @@ def measure_running_error(runs: Sequence[Draws], reference: Draws) -> tuple[Row,
     if len(budgets) < len(runs):
         return ()
     length = min(map(len, budgets))
-    last = np.unique(np.geomspace(1, length, _POINTS).astype(int)) - 1
+    last = np.unique(np.geomspace(1, length, _CURVE_POINTS).astype(int)) - 1
     varies = reference.deviation > 0
     squares = []
     for run in runs:

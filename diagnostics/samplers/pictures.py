@@ -16,7 +16,7 @@ from bpa_ppl.posterior.draws import Draws, quantiles
 #: Of the bands of the differences of ECDFs: the probability that all of a curve is inside.
 PROBABILITY = 0.95
 _MAX_VARIABLES = 6
-_GRID, _SPLITS, _MAX_DRAWS = 80, 999, 1500  # points of a curve; random splits; draws of an ECDF
+_CURVE_POINTS, _SPLITS, _MAX_DRAWS = 80, 999, 1500  # random splits; draws of an ECDF
 _BELOW = 3.0  # how far an error is shown below the errors that are expected at the end
 _HIGHEST = 2.0  # of a density, as a multiple of the reference's
 _ECDFS = (
@@ -125,7 +125,7 @@ def _find_standards(samplers: Mapping[str, Draws], truth: Draws | None) -> dict[
 def _draw_densities(title: str, samplers: Mapping[str, Draws], truth: Draws | None, k: int) -> Html:
     every = [*samplers.values(), *([truth] if truth else [])]
     ends = np.array([quantiles(d.flat[:, [k]], (0.002, 0.998), d.importance)[:, 0] for d in every])
-    grid = np.linspace(ends[:, 0].min(), ends[:, 1].max(), _GRID)
+    grid = np.linspace(ends[:, 0].min(), ends[:, 1].max(), _CURVE_POINTS)
 
     densities = [
         gaussian_kde(x, weights=draws.importance)(grid) if np.ptp(x) else 0 * grid
@@ -157,7 +157,7 @@ def compute_ecdf_differences(
         ours = select_independent(draws, _MAX_DRAWS, rng)
         pooled = np.concatenate([ours, theirs])
         n, total = len(ours), len(pooled)
-        ranks = np.unique(np.linspace(1, total - 1, _GRID).astype(int))
+        ranks = np.unique(np.linspace(1, total - 1, _CURVE_POINTS).astype(int))
         share = ranks / total
         band = np.sqrt(share * (1 - share))
         # Each row says which of the sorted draws are ours: in random splits, then in each variable.

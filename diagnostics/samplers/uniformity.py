@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 
-_POINTS = 100  # at which an empirical distribution function (ECDF) is evaluated
+_ECDF_POINTS = 100  # at which an empirical distribution function (ECDF) is evaluated
 #: Nodes of integrals over the truth, and the largest shift that is looked for.
 _NODES, _MAX_SHIFT = 1000, 5.0
 
 
 def _ecdf_grid(count: int) -> Float64:
     """Return the points in (0, 1) at which the ECDF of `count` values is evaluated."""
-    points = min(count, _POINTS)
+    points = min(count, _ECDF_POINTS)
     return np.arange(1, points) / points
 
 

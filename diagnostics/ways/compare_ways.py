@@ -67,7 +67,7 @@ _MIN_LISTS = 10
 #: The least probability, whose logarithm is finite.
 _TINY = np.finfo(np.float64).tiny
 #: The kinds of rows, in the order of the table.
-_KINDS = ("adapted", "baseline", "feature", "bound")
+_ROW_KINDS = ("adapted", "baseline", "feature", "bound")
 LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
 #: Notes on the evaluation.
 _EVALUATED = {
@@ -417,7 +417,7 @@ def with_bounds(judged: Judged, ways: Iterable[Evaluation]) -> list[Evaluation]:
     """Return ways in the order of a table, with a random candidate and the best one."""
     bounds = (Way.RANDOM, judged.random), (Way.BEST, judged.best)
     ways = [*ways, *(Evaluation(BaselineRow(name, "bound"), gains) for name, gains in bounds)]
-    return sorted(ways, key=lambda way: _KINDS.index(way.row.kind))
+    return sorted(ways, key=lambda way: _ROW_KINDS.index(way.row.kind))
 
 
 def estimate_rows(

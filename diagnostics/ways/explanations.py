@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
 _MAX_TERMS = 6  # features in the table of one sentence
-_AT_ONCE = 256  # sentences whose differences are computed for all draws at once
+_SENTENCES_AT_ONCE = 256  # sentences whose differences are computed for all draws at once
 
 
 class FeatureTerm(NamedTuple):
@@ -168,8 +168,8 @@ def explain_rows(
     contributions = differences * mean
     low, high = np.sort([differences * end for end in ends], axis=0)
     result = []
-    for start in range(0, len(changed), _AT_ONCE):
-        by_draw = weights @ differences[start : start + _AT_ONCE].T
+    for start in range(0, len(changed), _SENTENCES_AT_ONCE):
+        by_draw = weights @ differences[start : start + _SENTENCES_AT_ONCE].T
         totals = quantiles(by_draw, _TAILS, importance).T
         probability = np.minimum(importance @ (by_draw > 0), 1.0)
         for k, (interval, share) in enumerate(zip(totals, probability, strict=True), start):

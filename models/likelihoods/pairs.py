@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Up to twice as many candidates are all compared with each other; of more, each is compared with
 #: at most twice as many others.
-_STEPS = 20
+_WIDEST_STEP = 20
 
 
 class Pairs(OfOracles, frozen=True):
@@ -116,7 +116,7 @@ def _shuffle(bucket: dict[str, Any]) -> dict[str, Any]:
     all pairs: in a bucket that is wider than the list, the first row has fewer of them.
     """
     width = bucket["base"].shape[-1]
-    if width // 2 <= _STEPS:
+    if width // 2 <= _WIDEST_STEP:
         return bucket
     key = np.random.default_rng(0).random(bucket["base"].shape)
     key[bucket["candidate"] < 0] = 2.0  # beyond the list
@@ -183,5 +183,5 @@ def _make_factors(width: int) -> Float32:
     >>> _make_factors(4).tolist(), _make_factors(5).tolist()
     ([1.0, 0.5], [1.0, 1.0])
     """
-    steps = np.arange(1, min(width // 2, _STEPS) + 1)
+    steps = np.arange(1, min(width // 2, _WIDEST_STEP) + 1)
     return np.where(2 * steps == width, 0.5, 1.0).astype(np.float32)

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 _MIN_Z = 2.0
 #: A weight is shared if that interval, for every domain, is within this many standard deviations of
 #: the prior from μ.
-_NEAR = 1.0
+_SHARED_DEVIATIONS = 1.0
 _ITERATIONS = 2000
 _ADAPT = "adapt again with the sampler imh"
 #: Largest change of a variance or covariance, in units of μ's prior variance.
-_TOLERANCE = 1e-6
+_VARIANCE_TOLERANCE = 1e-6
 #: Default shrinkage and strength of Σ, see `fit_hierarchy`.
 _WITH_CANONICAL = 0.05, 10.0
 #: The same where no feature has a canonical weight. For six domains of neural systems with 19
@@ -415,7 +415,7 @@ class Hierarchy(NamedTuple):
             furthest = max(
                 abs(d.offset[k]) + _MIN_Z * d.offset_deviation[k] for d in domains.values()
             )
-            verdict = "shared" if furthest <= _NEAR * unit[k] else "unknown"
+            verdict = "shared" if furthest <= _SHARED_DEVIATIONS * unit[k] else "unknown"
             if len(domains) == 1:
                 verdict = f"of {next(iter(domains))} alone"
             elif different:
@@ -468,7 +468,7 @@ def fit_hierarchy(
     outer = np.outer(scale, scale)
     terms = precisions * outer, scale * (shifts - precisions @ start)
     between, change, iterations = 0.5 * np.eye(len(names)), np.inf, 0
-    while change > _TOLERANCE and iterations < _ITERATIONS:
+    while change > _VARIANCE_TOLERANCE and iterations < _ITERATIONS:
         *_, offset, offset_covariance = _compute_expectation(*terms, between)
         scatter = offset.T @ offset + offset_covariance.sum(axis=0)
         scatter += strength * shrinkage * np.eye(len(names))

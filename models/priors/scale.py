@@ -21,7 +21,7 @@ _REACH = 6.0
 #: a deviation of up to 2 a priori.
 _FINE = 0.5
 #: Distance of the scales over which answers are integrated.
-_STEP = 0.25
+_SCALE_STEP = 0.25
 
 
 class LogNormalScale(NamedTuple):
@@ -61,8 +61,8 @@ class LogNormalScale(NamedTuple):
     @property
     def log_scales(self) -> Float64:
         """(n,) values of log τ in equal distances that have nearly all of the probability."""
-        reach = math.ceil(4 * self.log_deviation / _STEP) * _STEP
-        return np.arange(-reach, reach + _STEP / 2, _STEP)
+        reach = math.ceil(4 * self.log_deviation / _SCALE_STEP) * _SCALE_STEP
+        return np.arange(-reach, reach + _SCALE_STEP / 2, _SCALE_STEP)
 
     def log_density(self, log_scale: float | Float64) -> Any:
         """Return log p(log τ)."""

@@ -25,9 +25,9 @@ HELP_BOX = "Lists and priors"
 #: Kinds that are functions of their name.
 _FUNCTIONS = tuple(name for name in kinds.__all__ if name != "answers")
 #: Formats of the core whose files are lists of other programs.
-_LISTS = ("espnet", "fairseq", "kaldi", "marian", "moses", "plain")
+_CORE_FORMATS = ("espnet", "fairseq", "kaldi", "marian", "moses", "plain")
 #: Kinds that are formats of the core, with their settings.
-_FORMATS = sorted((*ANSWERS, *_LISTS))
+_FORMATS = sorted((*ANSWERS, *_CORE_FORMATS))
 #: Kinds whose files are lines of text; the others are JSON.
 _OF_LINES = ("icefall", "letor", "trec", "wmt")
 #: The kinds that have each setting.
@@ -97,7 +97,7 @@ def convert(
             raise unknown_name("setting", setting, allowed, setting, owner=kind)
     require_writable(output)
     paths = shared.expand_patterns(files)
-    if name in _LISTS:
+    if name in _CORE_FORMATS:
         tables = [read_nbest(path, format=kind, **settings) for path in paths]
         converted = concatenate(tables, fill_missing=True)
         write_nbest(converted, output, format="jsonl")

@@ -35,8 +35,8 @@ from bpa_ppl.posterior.probabilities import normalise
 
 #: The second derivative is used if its smallest eigenvalue is at least this share of the one of
 #: expectation maximisation.
-_LEAST = 0.1
-_STEPS, _TOLERANCE = 100, 1e-7  # of Newton's method; a squared length in standard deviations
+_LEAST_EIGENVALUE = 0.1
+_NEWTON_STEPS, _NEWTON_TOLERANCE = 100, 1e-7  # a squared length in standard deviations
 
 
 class Alternatives(NamedTuple):
@@ -183,12 +183,12 @@ def fit_posterior(
     mode, hessian = maximise(
         make_density(answers, prior, slip),
         prior.mean if start is None else start,
-        tolerance=_TOLERANCE,
-        iterations=_STEPS,
+        tolerance=_NEWTON_TOLERANCE,
+        iterations=_NEWTON_STEPS,
         last_step=False,
     )
     covariance, largest = mode.covariance, np.linalg.eigvalsh(mode.covariance).max()
-    if np.linalg.eigvalsh(hessian).min() * largest > _LEAST:
+    if np.linalg.eigvalsh(hessian).min() * largest > _LEAST_EIGENVALUE:
         covariance = laplace_covariance(hessian)
     # The density has the prior without its constant.
     log_evidence = laplace_evidence(-mode.potential_energy, covariance)

@@ -28,7 +28,7 @@ _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 #: Extras of sentences: the text before the source, and the document of the source.
 _CONTEXT, _DOCUMENT = "context", "doc"
 #: How many earlier sentences of the document are shown, and how many weights.
-_PREVIOUS, _WEIGHTS = 2, 20
+_MOST_PREVIOUS, _MOST_WEIGHTS = 2, 20
 #: Ten more answers are not worth the time if they raise the expected share of the gain by less than
 #: the first number, and the lower bound of the share is at least the second.
 _WORTHWHILE, _CERTAIN = 0.005, 0.7
@@ -38,7 +38,7 @@ _TEST, _ENOUGH = 10, 20
 #: If a larger share of the characters differs, marks would not help.
 _UNRELATED = 0.5
 #: Texts with more characters are not compared, which could take seconds.
-_LONGEST = 5000
+_LONGEST_TEXT = 5000
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True):
@@ -165,7 +165,7 @@ def find_context(lists: NBest, sentence: int) -> list[str]:
     documents, start = extras.get(_DOCUMENT), sentence
     if documents is None or lists.sources is None or documents[sentence] is None:
         return []
-    while start > max(0, sentence - _PREVIOUS) and documents[start - 1] == documents[sentence]:
+    while start > max(0, sentence - _MOST_PREVIOUS) and documents[start - 1] == documents[sentence]:
         start -= 1
     return list(lists.sources[start:sentence])
 
@@ -178,7 +178,7 @@ def split_candidates(texts: Sequence[str]) -> Sequence[Parts]:
     >>> split_candidates(["a cat sat", "one dog"])
     [[('a cat sat', False)], [('one dog', False)]]
     """
-    if max(map(len, texts)) <= _LONGEST:
+    if max(map(len, texts)) <= _LONGEST_TEXT:
         sides = mark_differences(*texts)
         differing = sum(len(text) for parts in sides for text, differs in parts if differs)
         if differing <= _UNRELATED * sum(map(len, texts)):
@@ -208,7 +208,7 @@ def show_panel(session: Session) -> dict[str, Any]:
     mean = session.weights.mean[:-1] / unit
     half = 1.96 * np.sqrt(np.diag(session.weights.covariance)[:-1]) / unit
     start = np.asarray(session.prior.mean) / unit
-    largest = np.argsort(-np.abs(mean), kind="stable")[:_WEIGHTS]
+    largest = np.argsort(-np.abs(mean), kind="stable")[:_MOST_WEIGHTS]
     weights = [
         (session.features[k], *(round(float(x[k]), 4) for x in (mean, half, start)))
         for k in largest

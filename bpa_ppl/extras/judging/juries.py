@@ -66,7 +66,7 @@ _CHANCE = 2.0
 _PROMISES = (0.8, 0.85, 0.9)  # agreements with the judge
 #: A jury is as good as all judges if it loses at most this gain, and its log evidence is higher by
 #: at least this. The gain of few lists alone is too noisy: docs/extras/judges.md, "Prices".
-_TOLERANCE, _EVIDENCE = 0.005, 0.5
+_LARGEST_LOSS, _EVIDENCE = 0.005, 0.5
 _AIM = 0.01  # the gain that further labels should win
 _LEAST_PART = 5  # the least number of lists for a point of the learning curve
 _SURE = 1e-9  # the least probability of an answer, so that its logit is finite
@@ -148,7 +148,7 @@ class Cascade(Struct, frozen=True):
     def __str__(self) -> str:
         names = ", ".join(self.expensive)
         if not self.share:
-            return f"asking {names} is expected to win less than {_TOLERANCE:g}"
+            return f"asking {names} is expected to win less than {_LARGEST_LOSS:g}"
         return (
             f"ask {names} where the others are less sure than {self.below:.2f}, in "
             f"{100 * self.share:.0f}% of the cases: accuracy {self.gain:.3f} for {self.price:.3g} "
@@ -202,7 +202,7 @@ class Judges(Outcome):
     @property
     def cheapest(self) -> Jury | None:
         """The cheapest jury that is as good as all judges; None without prices."""
-        good = (j for j in self.juries if j.lost <= _TOLERANCE and j.evidence <= -_EVIDENCE)
+        good = (j for j in self.juries if j.lost <= _LARGEST_LOSS and j.evidence <= -_EVIDENCE)
         return next(good, self.juries[-1] if self.juries else None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -589,7 +589,7 @@ class _Refits:
         # tolerance, by the formula and by the judged pairs, whose changes may have heavy tails.
         value = np.stack([estimate_value(sure, scale), np.maximum(1 - 2 * expit(later), 0.0)])
         unasked = (weight * value)[:, ::-1].cumsum(axis=1).max(axis=0)[::-1] / weight.sum()
-        asked = int(np.argmax(np.append(unasked, 0.0) <= _TOLERANCE))
+        asked = int(np.argmax(np.append(unasked, 0.0) <= _LARGEST_LOSS))
         right = np.heaviside(np.append(after[:asked], before[asked:]) - 0.5, 0.5)
         below, extra = sure[:asked].max(initial=0.5), sum(prices[name] for name in expensive)
         worth = extra / max(float(estimate_value(np.array([below]), scale)[0]), _SURE)

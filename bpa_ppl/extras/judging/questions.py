@@ -13,7 +13,7 @@ from bpa_ppl.posterior.probabilities import entropy
 #: What an answer may inform about.
 ABOUT = ("weights", "choices")
 #: Draws of the weights, and lists whose choices the information is about.
-_DRAWS, _LISTS = 200, 100
+_MOST_DRAWS, _MOST_LISTS = 200, 100
 #: Questions that are compared. The best of many is about unusual candidates, which misleads where
 #: the features explain little: with systems as features, 120 were worse than random questions.
 _QUESTIONS = 8
@@ -100,11 +100,11 @@ def choose_informative(
     """
     lists = rng.choice(pool, _QUESTIONS)
     questions = np.array([candidates.random_pair(sentence, rng) for sentence in lists])
-    draws = weights.sample(rng, _DRAWS)
+    draws = weights.sample(rng, _MOST_DRAWS)
     p = candidates.alternatives(questions).probabilities(draws, slip).swapaxes(0, 1)
     information = np.zeros(len(lists))
     if about == "choices":
-        others = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
+        others = candidates.lists(rng.choice(pool, min(_MOST_LISTS, len(pool)), replace=False))
         best = others.best(others.scores(draws[:, :-1]))
         information = measure_information(p, best)
     if not information.any():  # also if no choice of these lists is in doubt

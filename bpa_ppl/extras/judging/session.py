@@ -58,9 +58,8 @@ if TYPE_CHECKING:
 #: Every twelfth question repeats an earlier pair with the sides exchanged.
 _REPEAT_EVERY = 12
 #: Scales of the prior with a lower posterior probability are left out.
-_NEGLIGIBLE = 1e-3
-#: The number of lists from which the outlook is computed.
-_LISTS = 200
+_NEGLIGIBLE_PROBABILITY = 1e-3
+_MOST_LISTS = 200  # of the outlook
 
 
 @dataclass(frozen=True)
@@ -288,7 +287,7 @@ class Session:
     def outlook(self) -> Outlook:
         """Return what the answers so far have changed, and what more answers would change."""
         rng, pool = np.random.default_rng(0), self._pool
-        table = self._candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
+        table = self._candidates.lists(rng.choice(pool, min(_MOST_LISTS, len(pool)), replace=False))
         best, headroom, least, further = estimate_outlook(table, self.weights, rng, self.slip)
         changed = self.choices() != self._candidates.choices(self.start)
         answers = [judgement for judgement in self.judgements if judgement.answer != SKIP]
@@ -387,7 +386,7 @@ class Session:
 
         weights = integrate_scales(answers, prior_of, scale, self._scales, self.slip)
         if keep:
-            kept = np.flatnonzero(weights.shares > _NEGLIGIBLE)
+            kept = np.flatnonzero(weights.shares > _NEGLIGIBLE_PROBABILITY)
             self._scales = self._scales[kept[0] : kept[-1] + 1]
         return weights
 

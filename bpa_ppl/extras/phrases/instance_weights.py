@@ -56,7 +56,7 @@ MIXTURES = ("linear", "map")
 
 #: λ·f beyond which a factor is constant: e^±300 is still far inside the range of a float.
 _BOUND = 300.0
-_LEAST = 1e-300
+_LEAST_PROBABILITY = 1e-300
 _SCALE_DEVIATION = 2.0  # of log β and log γ under the prior
 #: Unconstrained values beyond which the likelihood is constant in double precision.
 _LIMIT = 30.0
@@ -300,7 +300,7 @@ def compute_log_densities(
     """
     used = data.supported & (data.weight > 0)
     probability = jnp.maximum(
-        compute_probabilities(data, variant, constrain_phi(variant, z)), _LEAST
+        compute_probabilities(data, variant, constrain_phi(variant, z)), _LEAST_PROBABILITY
     )
     total = likelihood = (data.weight * jnp.log(jnp.where(used, probability, 1.0))).sum()
     if deviation is not None:

@@ -262,7 +262,7 @@ def _measure_perplexity(
 
 #: The name of the column.
 SVM = "svm"
-_EXAMPLES = 100_000
+_MOST_EXAMPLES = 100_000
 #: The published definitions of negative examples, the second one first, which is the default.
 _NEGATIVES = ("no-common", "source")
 
@@ -339,6 +339,6 @@ def choose_examples(
         raise DataError(message, code="no-data")
     seed = check_seed(seed)
     rows = np.flatnonzero(common | negative)
-    if len(rows) > _EXAMPLES:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, _EXAMPLES, replace=False))
+    if len(rows) > _MOST_EXAMPLES:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, _MOST_EXAMPLES, replace=False))
     return rows, common[rows]

@@ -21,7 +21,7 @@ from bpa_ppl.lists.nbest import NBest
 #: Patterns of a pair of positions: an alignment point, `0-1`; or spans, `0-2=0-2` or `3=3`.
 POINT = r"\d+-\d+"
 SPANS = r"\d+(-\d+)?=\d+(-\d+)?"
-_LARGEST = 1 << 24  # larger positions are clipped: they are outside any sentence
+_LARGEST_POSITION = 1 << 24  # larger positions are clipped: they are outside any sentence
 #: The extra of the candidates that holds their segmentations.
 SEGMENTATION = "segmentation"
 
@@ -52,7 +52,7 @@ def parse_positions(texts: pa.Array, pair: str) -> tuple[Int32, Int64, int]:
     joined = " ".join(texts.to_pylist()).replace("-", " ").replace("=", " ")
     # It would read a number from spaces alone.
     numbers = np.fromstring(joined, np.int64, sep=" ") if starts[-1] else np.zeros(0, np.int64)
-    return np.minimum(numbers, _LARGEST).reshape(-1, width).T.astype(np.int32), starts, -1
+    return np.minimum(numbers, _LARGEST_POSITION).reshape(-1, width).T.astype(np.int32), starts, -1
 
 
 @compiled

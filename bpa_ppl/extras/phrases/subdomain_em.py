@@ -51,7 +51,7 @@ from bpa_ppl.text.words import BEGIN, SPECIAL, NumberedText, Ragged, sum_segment
 #: Smoothing of n-gram models of weighted sentences; `none` is maximum likelihood.
 Smoothing = Literal["kneser-ney", "none"]
 
-_NEGLIGIBLE = 1e-7  # smaller posteriors are 0: float32 cannot represent them next to 1
+_NEGLIGIBLE_POSTERIOR = 1e-7  # smaller posteriors are 0: float32 cannot represent them next to 1
 # Of the mixture of unigram models:
 _SAMPLE = 20_000  # sentence pairs for trying the starts
 _STARTS = 8
@@ -152,7 +152,7 @@ def _e_step(joint: Float64, shares: Float64 | None, em: str) -> Iteration:
         weights = np.bincount(winners, minlength=joint.shape[1]) / len(winners)
         return Iteration(winners, None, weights, likelihood)
     posteriors /= sums
-    posteriors[posteriors < _NEGLIGIBLE] = 0.0
+    posteriors[posteriors < _NEGLIGIBLE_POSTERIOR] = 0.0
     posteriors /= posteriors.sum(axis=1, keepdims=True)
     narrow = None if shares is None else shares.astype(np.float32)
     weights = posteriors.mean(axis=0)

@@ -33,7 +33,7 @@ _HARD, _SOFT = "subdomain", "posteriors"
 _GROUP = 1 << 17  # pairs per row group
 _PRIOR = 1000.0  # tokens that the prior of typical words is equivalent to
 _MIN_Z = 2.0  # minimum z-score of a typical word
-_NEAR = 1e-6  # for orders this close to 1, the Rényi entropy is the Shannon entropy
+_NEAR_SHANNON = 1e-6  # for orders this close to 1, the Rényi entropy is the Shannon entropy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -240,7 +240,7 @@ def renyi_entropy(probabilities: Float64, order: float = 2.0) -> Float64:
     >>> renyi_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(4).tolist()
     [0.0, 0.6931]
     """
-    if abs(order - 1) < _NEAR:
+    if abs(order - 1) < _NEAR_SHANNON:
         logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
         return np.asarray(np.maximum(-(probabilities * logs).sum(axis=1), 0.0))
     # Divide by the largest, because powers of small numbers underflow for large α.

@@ -35,11 +35,11 @@ _NAMES = ("inverse", "direct")
 _COUNTS = ("count", "source_count", "target_count")
 _MAGIC = b"PAR1"
 _ROWS = 1 << 20  # written at once
-_LARGEST = sys.float_info.max
+_LARGEST_NUMBER = sys.float_info.max
 _ROUNDING = 1e-9  # of probabilities above 1
 _SEPARATOR = " ||| "
-_POINTS = r"\s*\d+-\d+(\s+\d+-\d+)*\s*"  # of an alignment
-_FORMS = (
+_ALIGNMENT = r"\s*\d+-\d+(\s+\d+-\d+)*\s*"
+_TABLE_FORMS = (
     "lines must be `source ||| target ||| count`, or those of `extract` or a phrase table of Moses"
 )
 
@@ -189,7 +189,7 @@ def _parse_parquet_probabilities(file: InputFile) -> tuple[Texts, Texts, dict[st
     )
 
 
-def _read_numbers(table: pa.Table, name: str, most: float = _LARGEST) -> Float64:
+def _read_numbers(table: pa.Table, name: str, most: float = _LARGEST_NUMBER) -> Float64:
     """Return (rows,) float64, a column of numbers from 0 to `most`."""
     if name not in table.column_names:
         raise DataError(f"no column {name}: give another table of phrases", code="missing-column")
@@ -206,7 +206,7 @@ def _read_numbers(table: pa.Table, name: str, most: float = _LARGEST) -> Float64
 
 
 def _up_to(most: float) -> str:
-    return "" if most == _LARGEST else f" and ≤ {most:g}"
+    return "" if most == _LARGEST_NUMBER else f" and ≤ {most:g}"
 
 
 def _write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: AnyPath) -> None:
@@ -250,7 +250,7 @@ def _format_numbers(values: Float64) -> pa.Array:
 
 
 def _read_text(
-    file: InputFile, width: int, column: int, size: int, most: float = _LARGEST
+    file: InputFile, width: int, column: int, size: int, most: float = _LARGEST_NUMBER
 ) -> tuple[Texts, Texts, Float64]:
     """Return the source and the target phrase of each line, and (lines, size) numbers.
 
@@ -276,7 +276,7 @@ def _read_text(
         widths = pc.list_value_length(split).to_numpy(zero_copy_only=False)
         wrong = np.flatnonzero(widths != width)
         if len(wrong):
-            message = f"{widths[wrong[0]]} fields, but the first line has {width}: {_FORMS}"
+            message = f"{widths[wrong[0]]} fields, but the first line has {width}: {_TABLE_FORMS}"
             raise DataError(message, line=first + int(wrong[0]), code="bad-line")
         phrases = []
         for number in range(len(SIDES)):
@@ -304,7 +304,7 @@ def _read_text(
 
 def _check_points(points: pa.Array) -> Float64:
     """Return (lines, 1) ones; NaN for a field that has no alignment points."""
-    valid = pc.match_substring_regex(points, f"^{_POINTS}$").to_numpy(zero_copy_only=False)
+    valid = pc.match_substring_regex(points, f"^{_ALIGNMENT}$").to_numpy(zero_copy_only=False)
     return np.where(valid, 1.0, np.nan)[:, None]
 
 
@@ -356,11 +356,11 @@ def _detect_form(file: InputFile) -> tuple[int, str, int]:
     fields = [field.split() for field in file.first_line.decode(errors="replace").split(_SEPARATOR)]
     if len(fields) >= 3 and fields[0] and fields[1] and fields[2]:
         size = len(fields[2])
-        if re.fullmatch(_POINTS, " ".join(fields[2])):
+        if re.fullmatch(_ALIGNMENT, " ".join(fields[2])):
             return len(fields), "points", size
         if not any(math.isnan(_parse_float(word)) for word in fields[2]):
             return len(fields), "count" if len(fields) == 3 and size == 1 else "scores", size
-    raise DataError(f"not a table of phrases: {_FORMS}", line=1, code="unknown-format")
+    raise DataError(f"not a table of phrases: {_TABLE_FORMS}", line=1, code="unknown-format")
 
 
 def _parse_float(text: str) -> float:

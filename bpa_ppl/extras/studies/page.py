@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Kinds of figure files that can be written next to the page.
-_KINDS = ("none", "png", "pdf")
+_FIGURE_KINDS = ("none", "png", "pdf")
 _HEIGHT = 2.8  # inches
 _MARKERS = "osv^D<>pX*"
 _INTERVALS = (
@@ -99,7 +99,7 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
         DataError: if there are no results, or a file cannot be written.
         UsageError: if there is no such kind of figure.
     """
-    require_one_of(kind, _KINDS, "kind of figures", "kind")
+    require_one_of(kind, _FIGURE_KINDS, "kind of figures", "kind")
     target = Path(folder)
     results, seconds = read_results(target)
     (points, differences), times = aggregate(results), average_seconds(seconds)

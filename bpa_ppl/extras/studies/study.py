@@ -50,7 +50,7 @@ TUNER: Final = "tuner"
 #: Kind of a method -> its samplers or tuners.
 _ENGINES: dict[str, Registry[Any]] = {SAMPLER: SAMPLERS, TUNER: TUNERS}
 #: Setting -> the kinds of methods that have it.
-_KINDS = {
+_KINDS_BY_SETTING = {
     "likelihood": (SAMPLER,),
     "redecode": (TUNER,),
     "decode_test": (SAMPLER, TUNER),
@@ -164,7 +164,7 @@ class Method(Component, frozen=True):
     def check(self) -> None:
         """Raise a UsageError unless the settings are valid together."""
         RULES.resolve(self.rule)
-        for key, kinds in _KINDS.items():
+        for key, kinds in _KINDS_BY_SETTING.items():
             if getattr(self, key) and self.kind not in kinds:
                 message = f"the method {self.name} is not a {' or '.join(kinds)}: leave out {key}"
                 raise UsageError(message, parameter=key, code="not-supported")
