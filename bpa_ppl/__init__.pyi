@@ -38,7 +38,7 @@ from bpa_ppl.formats.in_memory import (
     to_arrow as to_arrow,
 )
 from bpa_ppl.lists.nbest import NBest as NBest
-from bpa_ppl.models.choice import OracleChoice as OracleChoice
+from bpa_ppl.models.likelihoods.choice import OracleChoice as OracleChoice
 from bpa_ppl.models.priors.isotropic import Isotropic as Isotropic
 from bpa_ppl.models.priors.learned import learn_prior as learn_prior
 from bpa_ppl.models.priors.prior import Prior as Prior

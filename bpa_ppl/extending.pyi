@@ -19,7 +19,7 @@ from bpa_ppl.models.likelihoods.likelihood import (
     Likelihood as Likelihood,
     NoLikelihood as NoLikelihood,
 )
-from bpa_ppl.models.lists import Lists as Lists, tabulate as tabulate
+from bpa_ppl.models.likelihoods.lists import Lists as Lists, tabulate as tabulate
 from bpa_ppl.models.log_linear import log_linear as log_linear
 from bpa_ppl.models.priors.prior import PriorFamily as PriorFamily
 from bpa_ppl.samplers.sampler import Sampler as Sampler

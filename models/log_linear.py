@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bpa_ppl.models.likelihoods.likelihood import Likelihood
-    from bpa_ppl.models.lists import Lists
+    from bpa_ppl.models.likelihoods.lists import Lists
     from bpa_ppl.models.priors.prior import Prior
 
 #: Of the prior of `scale` in `hierarchical`, a half-t whose median is 1 in units of the prior of
@@ -26,7 +26,7 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     >>> import numpyro
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.models.likelihoods.oracle import Oracle
-    >>> from bpa_ppl.models.lists import tabulate
+    >>> from bpa_ppl.models.likelihoods.lists import tabulate
     >>> from bpa_ppl.models.priors.prior import Prior
     >>> from bpa_ppl.weights import match
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
@@ -83,7 +83,7 @@ def hierarchical(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     >>> import numpyro
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.models.likelihoods.oracle import Oracle
-    >>> from bpa_ppl.models.lists import tabulate
+    >>> from bpa_ppl.models.likelihoods.lists import tabulate
     >>> from bpa_ppl.models.priors.prior import Prior
     >>> from bpa_ppl.weights import match
     >>> lists = from_lists([["a", "b"]] * 3, [[[0.0], [1.0]]] * 3, ["LM0"])

@@ -40,6 +40,8 @@ LAYERS = (
     ("gains",),
     ("features",),
     ("diagnostics",),
+    ("models.likelihoods",),
+    ("models.priors",),
     ("models",),
     ("densities",),
     ("samplers",),

@@ -55,7 +55,7 @@ LONG = {
     "bpa_ppl.extras.phrases.instance_weights",
     "bpa_ppl.extras.phrases.invariance",
     "bpa_ppl.extras.studies.sweeps",
-    "bpa_ppl.models.choice",
+    "bpa_ppl.models.likelihoods.choice",
     "bpa_ppl.models.log_linear",
     "bpa_ppl.models.priors.shared_scale",
     "bpa_ppl.sklearn",

@@ -24,7 +24,7 @@ from bpa_ppl.gains.preferences import ChoiceSets, agreement, choice_sets
 from bpa_ppl.gains.ter import TER
 from bpa_ppl.lists.nbest import NBest, content_hash, measure_deviation, score_differences
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
-from bpa_ppl.models.lists import Lists, tabulate
+from bpa_ppl.models.likelihoods.lists import Lists, tabulate
 from bpa_ppl.posterior.record import Agreement, ObservedRecord
 from bpa_ppl.posterior.weight_draws import DOMAIN, RATER
 from bpa_ppl.weights import CANONICAL, Match, match

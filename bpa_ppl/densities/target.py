@@ -51,7 +51,7 @@ from bpa_ppl.densities.own_models import (
 )
 from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
-from bpa_ppl.models.lists import Lists, find_order
+from bpa_ppl.models.likelihoods.lists import Lists, find_order
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.draws import importance_weights, kish, total

@@ -40,7 +40,7 @@ from bpa_ppl.densities.target import (
     unflatten,
 )
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
-from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.likelihoods.lists import Lists
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.models.priors.scale import LogNormalScale, in_floats

@@ -14,12 +14,7 @@ from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.diagnostics.check.convergence import BulkESS
 from bpa_ppl.diagnostics.check.diagnostic import FEWEST, list_components
 from bpa_ppl.diagnostics.page import Headline, Html, Section, page, write_page
-from bpa_ppl.diagnostics.pages.figures import (
-    embed_figure,
-    empty_figure,
-    label,
-    write_figure,
-)
+from bpa_ppl.diagnostics.pages.figures import embed_figure, empty_figure, label, write_figure
 from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.errors import DataError, list_names, unknown_name, wrong_value
 from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
@@ -176,9 +171,8 @@ def _choose_components(draws: Draws, var_names: Sequence[str] | None, top: int) 
     if len(chosen) > _MAX_COMPONENTS:
         components = draws.components(derived=True)
         values = np.stack([components[name] for name in chosen], axis=-1)
-        worst = set(
-            np.argsort(np.nan_to_num(ess(values)), kind="stable")[:_MAX_COMPONENTS].tolist()
-        )
+        order = np.argsort(np.nan_to_num(ess(values)), kind="stable")
+        worst = {*order[:_MAX_COMPONENTS].tolist()}
         left_out = [name for k, name in enumerate(chosen) if k not in worst]
         log_info(f"the {_MAX_COMPONENTS} that mix worst are drawn, not {list_names(left_out)}")
         chosen = [name for k, name in enumerate(chosen) if k in worst]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.likelihoods.lists import Lists
 
 if TYPE_CHECKING:
     from bpa_ppl.lists.nbest import NBest
@@ -90,7 +90,7 @@ class ScoreFactor(Likelihood, frozen=True):
     """Observes prepared lists by a function of the scores of each, which is not a distribution.
 
     Args:
-        function: of the scores and of further columns, see `bpa_ppl.models.choice.per_list`.
+        function: of the scores and of further columns, see `choice.per_list`.
         columns: their names in the buckets.
     """
 
@@ -101,7 +101,7 @@ class ScoreFactor(Likelihood, frozen=True):
         """Add a factor for each list; its name is `oracle`, (S,)."""
         import numpyro
 
-        from bpa_ppl.models.choice import per_sentence
+        from bpa_ppl.models.likelihoods.choice import per_sentence
 
         numpyro.factor("oracle", per_sentence(self.function, lists, weights, self.columns))
 

@@ -22,7 +22,7 @@ from bpa_ppl.models.likelihoods.likelihood import (
     buckets_with,
     round_setting,
 )
-from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.likelihoods.lists import Lists
 
 if TYPE_CHECKING:
     import jax
@@ -49,7 +49,7 @@ class Oracle(OfOracles, frozen=True):
     >>> import numpy as np
     >>> import numpyro
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.models.lists import tabulate
+    >>> from bpa_ppl.models.likelihoods.lists import tabulate
     >>> from bpa_ppl.weights import match
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> lists = tabulate(lists, match({"LM0": 1.0}, lists), [1])
@@ -66,7 +66,7 @@ class Oracle(OfOracles, frozen=True):
     def observe(self, lists: Lists, weights: Any) -> None:
         import numpyro
 
-        from bpa_ppl.models.choice import OracleChoice
+        from bpa_ppl.models.likelihoods.choice import OracleChoice
 
         numpyro.sample("oracle", OracleChoice(lists, weights), obs=lists.oracle)
 

@@ -18,7 +18,7 @@ from bpa_ppl.models.likelihoods.likelihood import (
     buckets_with,
     round_setting,
 )
-from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.likelihoods.lists import Lists
 
 if TYPE_CHECKING:
     import jax
@@ -51,7 +51,7 @@ class Pairs(OfOracles, frozen=True):
 
     >>> import numpy as np
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.models.lists import tabulate
+    >>> from bpa_ppl.models.likelihoods.lists import tabulate
     >>> from bpa_ppl.weights import match
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> lists = tabulate(lists, match({"LM0": 1.0}, lists), [1], gains=[-2.0, 0.0])

@@ -11,7 +11,7 @@ from msgspec import Meta
 from bpa_ppl.components import CountOrNone, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.likelihood import Likelihood, Observations, buckets_with
-from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.likelihoods.lists import Lists
 from bpa_ppl.posterior.weight_draws import RATER, SLIP
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class _Observed(Likelihood, frozen=True):
     def observe(self, lists: Lists, weights: Any) -> None:
         import numpyro
 
-        from bpa_ppl.models.choice import OracleChoice, SlippingChoice
+        from bpa_ppl.models.likelihoods.choice import OracleChoice, SlippingChoice
 
         if (self.ties and self.log_nu is None) or (self.raters and self.slip is None):
             site, setting = (_LOG_NU, "nu") if self.ties else (SLIP_LOCATION, "slip")
@@ -175,7 +175,7 @@ class _Observed(Likelihood, frozen=True):
         """Return lists with one more feature, the coefficient of log ν, and its weight log ν."""
         import jax.numpy as jnp
 
-        from bpa_ppl.models.choice import require_weights
+        from bpa_ppl.models.likelihoods.choice import require_weights
 
         require_weights(lists, weights)
         buckets = []

@@ -15,7 +15,7 @@ from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
     from bpa_ppl.models.likelihoods.likelihood import Likelihood
-    from bpa_ppl.models.lists import Lists
+    from bpa_ppl.models.likelihoods.lists import Lists
 
 #: s of sparse features, in nats within a list: wide, because the prior itself shrinks most of them.
 _SCALE = 6 * math.sqrt(0.1)

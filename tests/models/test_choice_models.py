@@ -14,7 +14,7 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, OracleChoice, Prior, UsageError, as_weight_draws, from_arrays, from_lists
 from bpa_ppl.densities.mode import find_mode
 from bpa_ppl.extending import match, tabulate
-from bpa_ppl.models.choice import SlippingChoice
+from bpa_ppl.models.likelihoods.choice import SlippingChoice
 from bpa_ppl.posterior.draws import total
 
 pytestmark = pytest.mark.usefixtures("several_buckets")

@@ -21,9 +21,9 @@ from bpa_ppl import Isotropic, NBest, UsageError, adapt, as_weight_draws, from_l
 from bpa_ppl.diagnostics.samplers.calibration import density_to_simulate
 from bpa_ppl.extending import Likelihood, Lists, match, observe, prepare, tabulate
 from bpa_ppl.lists.nbest import measure_deviation
+from bpa_ppl.models.likelihoods.lists import PADDING, find_order
 from bpa_ppl.models.likelihoods.oracle import Margin, Risk
 from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.models.lists import PADDING, find_order
 
 pytestmark = pytest.mark.usefixtures("several_buckets")
 

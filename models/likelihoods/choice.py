@@ -15,7 +15,7 @@ from numpyro.distributions import constraints
 from numpyro.distributions.util import validate_sample
 
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.likelihoods.lists import Lists
 from bpa_ppl.posterior.probabilities import normalise
 
 
@@ -67,7 +67,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
             sentence is `lists.domain`.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.models.lists import tabulate
+    >>> from bpa_ppl.models.likelihoods.lists import tabulate
     >>> from bpa_ppl.weights import match
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> choice = OracleChoice(tabulate(lists, match({"LM0": 1.0}, lists)), jnp.log(3.0)[None])
