@@ -416,12 +416,12 @@ def find_numbers(names: Iterable[str | int | None]) -> list[int] | None:
 
 def _measure(answer: Answer) -> tuple[float, ...] | None:
     """Return the statistics of the tokens of an answer; None if one is unknown."""
-    known = [value for value in answer.logprobs if value is not None]
+    present = [value for value in answer.logprobs if value is not None]
     try:
-        numbers, mean = [*map(float, known)], None if answer.mean is None else float(answer.mean)
+        numbers, mean = [*map(float, present)], None if answer.mean is None else float(answer.mean)
     except OverflowError:  # an integer of hundreds of digits
         numbers, mean = [math.inf], None
-    is_known = len(known) == len(answer.logprobs) and not any(map(math.isnan, numbers))
+    is_known = len(present) == len(answer.logprobs) and not any(map(math.isnan, numbers))
     statistics = token_statistics(numbers) if is_known else None
     if statistics is None and mean is not None:
         return math.nan, mean, math.nan, math.nan

@@ -113,9 +113,9 @@ def find(value: Any, path: str, *, server: bool = False) -> list[Any]:
     >>> find(message, "content[].text?")
     ['a ', 'cat']
     """
-    found, where = [value], "it"
-    for path_name, optional, is_list, kind, wanted in _steps(path):
-        outer, found = found, []
+    values, where = [value], "it"
+    for path_name, optional, is_list, kind, kind_value in _steps(path):
+        outer, values = values, []
         for one in outer:
             if not isinstance(one, dict):
                 problem = f"is {abbreviate(one)}, not an object with a field `{path_name}`"
@@ -127,19 +127,19 @@ def find(value: Any, path: str, *, server: bool = False) -> list[Any]:
                 raise LookupError(f"no field `{path_name}`")
             inner = one.get(name)
             if not is_list:
-                found += [] if inner is None and optional else [inner]
+                values += [] if inner is None and optional else [inner]
             elif isinstance(inner, list):
                 for member in inner:
                     fields = member if isinstance(member, dict) else {}
                     is_thought = server and fields.get("thought")
-                    if not is_thought and (kind is None or fields.get(kind) == wanted):
-                        found.append(member)
+                    if not is_thought and (kind is None or fields.get(kind) == kind_value):
+                        values.append(member)
             elif server and isinstance(inner, str):  # a text in place of its parts
-                found.append({"text": inner})
+                values.append({"text": inner})
             elif inner is not None:
                 raise LookupError(f"`{name}` is {abbreviate(inner)}, not a list")
         where = f"`{path_name}`"
-    return found
+    return values
 
 
 def iter_records(records: Iterable[Any]) -> Iterator[LocatedRecord]:

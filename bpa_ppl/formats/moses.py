@@ -204,8 +204,8 @@ def _write_lines(
         values = [format_numbers(column, json=False) for column in lists.features[rows].T]
         scores = [" ".join(map(str.__add__, labels, of)) for of in zip(*values, strict=True)]
         totals = [] if lists.totals is None else [format_numbers(lists.totals[rows], json=False)]
-        before = [lists.texts(sentence), *(column[rows] for column in between)]
-        columns = [*before, scores, *totals, *(column[rows] for column in after)]
+        first_columns = [lists.texts(sentence), *(column[rows] for column in between)]
+        columns = [*first_columns, scores, *totals, *(column[rows] for column in after)]
         for fields in zip(*columns, strict=True):
             file.write(f"{identifier} ||| {' ||| '.join(fields)}\n")
 
@@ -568,9 +568,9 @@ def parse_block(block: bytes, first: int, parser: LineParser) -> Block:
     # The first field after the scores is not a total where the first line has none.
     rest = rb"[^\s=]*(?:\s.*)?|[\d=|].*" if layout.has_total else rb"[^=.\d]*"
     usual = {**_HARD, _LEFT_OUT: rest}
-    before = {**parser.patterns, _LEFT_OUT: f"{_WORD_SCORES}=.*".encode()}
+    before_scores = {**parser.patterns, _LEFT_OUT: f"{_WORD_SCORES}=.*".encode()}
     for place, name in chain(enumerate(layout.between, 2), enumerate(layout.after, after)):
-        pattern = (before if place < scores else usual)[name].decode()
+        pattern = (before_scores if place < scores else usual)[name].decode()
         column = pc.utf8_trim(cells[place], " ")
         if not pc.all(pc.match_substring_regex(column, f"^(?:{pattern})$")).as_py():
             raise ValueError("another field")

@@ -133,17 +133,17 @@ class _Row:
         if not isinstance(value, list):
             problem = f"{self.name(field)} is {abbreviate(value)}: write a text, an object with a "
             raise self.error(f"{problem}{TEXT}, or turns with a {_ROLE} and a {_CONTENT}")
-        *before, last = self.turns(field, value)
+        *turns, last = self.turns(field, value)
         if last[_ROLE] != _ASSISTANT:
             problem = f"the last turn of {self.name(field)} is of {quote(last[_ROLE])}"
             raise self.error(f"{problem}: end conversations with the answer of the {_ASSISTANT}")
-        return {TEXT: last[_CONTENT]}, before
+        return {TEXT: last[_CONTENT]}, turns
 
-    def source(self, before: list[dict[str, str]]) -> str | None:
+    def source(self, turns: list[dict[str, str]]) -> str | None:
         """Return the prompt; without any the last turn before the answers, if there is one."""
         prompt = self.record.get(PROMPT)
         if prompt is None:
-            return before[-1][_CONTENT] if before else None
+            return turns[-1][_CONTENT] if turns else None
         if isinstance(prompt, list):
             return self.turns(PROMPT, prompt)[-1][_CONTENT]
         if not isinstance(prompt, str):
@@ -172,10 +172,10 @@ class _Row:
         first, second = ("_a", "_b") if fields == _ARENA else (CHOSEN, REJECTED)
         pairs = {}
         for name in filter(lambda name: first in name, map(str, self.record)):
-            before, _, after = name.rpartition(first)
-            common = "_".join(filter(None, (part.strip("_-.") for part in (before, after))))
-            other = f"{before}{second}{after}"
-            is_side = not after if fields == _ARENA else common not in (ID, TEXT)
+            start, _, end = name.rpartition(first)
+            common = "_".join(filter(None, (part.strip("_-.") for part in (start, end))))
+            other = f"{start}{second}{end}"
+            is_side = not end if fields == _ARENA else common not in (ID, TEXT)
             if common and is_side and other in self.record and name != RESPONSE_A:
                 pairs[_SYSTEM if common == _MODEL else common] = name, other
         return pairs
@@ -217,8 +217,8 @@ def parse_pair(
         problem = f"a field {conflict} next to {row.name(PROMPT) if conflict == SOURCE else both}"
         raise error(f"{problem}: leave out one, or rename it", line=line, code="bad-name")
     used = {*fields, PROMPT}
-    (better, before), (worse, others) = map(row.answer, fields[:2])
-    if before != others:
+    (better, turns), (worse, other_turns) = map(row.answer, fields[:2])
+    if turns != other_turns:
         names = " and ".join(map(row.name, fields[:2]))
         raise row.error(f"the turns before the last ones of {names} differ: {CONVERT}")
     judgement: dict[str, Any] = {PREFERENCES: [[0, 1]]}
@@ -233,7 +233,7 @@ def parse_pair(
     for name, (first, second) in row.sides(fields).items():
         better, worse = better | {name: record[first]}, worse | {name: record[second]}
         used |= {first, second}
-    if (source := row.source(before)) is not None:
+    if (source := row.source(turns)) is not None:
         judgement[SOURCE] = source
     others_of_row = {name: value for name, value in record.items() if name not in used}
     return {**others_of_row, **judgement, CANDIDATES: [better, worse]}

@@ -222,7 +222,7 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
         if suffix in reader.suffixes:
             return reader
     formats = [name for name in NBEST_FORMATS if name != AUTO]
-    known = ", ".join(formats).replace("jsonl", "jsonl: an object on each line")
-    problem = f"the first line, {quote(line)}, is of no known format ({known}): name the format if "
+    kinds = ", ".join(formats).replace("jsonl", "jsonl: an object on each line")
+    problem = f"the first line, {quote(line)}, is of no known format ({kinds}): name the format if "
     problem += f"it is one of these ({write_option('format', 'NAME')})"
     raise DataError(f"{problem}; {CONVERT}", file.origin, **options)

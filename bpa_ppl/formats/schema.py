@@ -504,8 +504,8 @@ class Schema:
     def _numbers(self, values: Any) -> Float64:
         """Return numbers, NaN where one is missing, and infinity in place of any other value."""
         if (array := self._as_array(values)) is None:
-            found = [of if type(of) is float else self._read(of) for of in from_arrow(values)]
-            array = np.array([math.inf if number is None else number for number in found])
+            cells = [of if type(of) is float else self._read(of) for of in from_arrow(values)]
+            array = np.array([math.inf if number is None else number for number in cells])
         numbers = array.astype(np.float64, copy=False)
         if not self.nan_is_missing:
             numbers = np.where(np.isnan(numbers), np.inf, numbers)

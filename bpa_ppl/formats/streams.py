@@ -228,11 +228,11 @@ def count_lines(block: bytes) -> int:
 def _iter_text_chunks(
     chunks: Iterator[bytes], origin: str, size: int | None = None
 ) -> Iterator[bytes]:
-    before = 0
+    lines_above = 0
     for block in _whole_lines(_until_nul(chunks), size or _BLOCK):
-        require_text(block, origin, before)
+        require_text(block, origin, lines_above)
         yield block
-        before += count_lines(block)
+        lines_above += count_lines(block)
 
 
 def _until_nul(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -245,24 +245,24 @@ def _until_nul(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def require_text(block: bytes, origin: str, before: int = 0) -> None:
+def require_text(block: bytes, origin: str, lines_above: int = 0) -> None:
     """Refuse text with a NUL byte.
 
     Args:
         block: the text.
         origin: of the text.
-        before: the number of lines before it.
+        lines_above: the number of lines before it.
 
     Raises:
         DataError: with the line, or with what kind of file this is.
     """
     at = block.find(b"\0")
     if at >= 0:
-        kinds = (of for magic, of in _BINARY.items() if not before and block.startswith(magic))
+        kinds = (of for magic, of in _BINARY.items() if not lines_above and block.startswith(magic))
         if kind := next(kinds, None):
             raise DataError(kind, origin, 1, code="bad-encoding")
         problem = "a NUL byte, which is not text: give a file of text"
-        line = before + block.count(b"\n", 0, at) + 1
+        line = lines_above + block.count(b"\n", 0, at) + 1
         raise DataError(problem, origin, line, code="bad-encoding")
 
 

@@ -341,4 +341,4 @@ def _fits(values: Column) -> bool:
     except (pa.ArrowException, OverflowError):
         return False
     pairs = zip(values, back, strict=True)
-    return all(type(own) is type(other) or isinstance(own, tuple) for own, other in pairs)
+    return all(type(cell) is type(other) or isinstance(cell, tuple) for cell, other in pairs)
