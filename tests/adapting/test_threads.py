@@ -14,7 +14,9 @@ import pytest
 from support.raising import raises
 from support.registries import SAMPLERS
 
-from bpa_ppl import NBest, UsageError, adapt, as_weight_draws, from_lists
+from bpa_ppl import NBest, UsageError, adapt, as_weight_draws, from_lists, log_density
+from bpa_ppl.adapting.run_sampler import run_sampler
+from bpa_ppl.extending import Sampled, Sampler, Target
 
 CANONICAL = {"A": 0.1, "B": 0.2}
 #: Threads of a new process: the first use of names, whose modules are loaded on first use, and
@@ -139,3 +141,17 @@ def test_similar_data_are_not_compiled_again(compilations: list[str], sampler: s
     adapt(_pool(52, 35, 2), THREE, sampler=f"{sampler}draws=40")
     assert first > 0
     assert len(compilations) == first
+
+
+def test_the_time_of_sampling_is_without_compilation() -> None:
+    clock = [0.0]
+
+    class Sleeper(Sampler, frozen=True):
+        def sample(self, target: Target, *_: object) -> Sampled:
+            clock[0] += 7.0
+            jax.monitoring.record_event_duration_secs(_EVENT, 7.0)
+            clock[0] += 2.25
+            return Sampled({"weights": np.zeros((1, 9, *target.start["weights"].shape))})
+
+    run = run_sampler(log_density(_pool(5, 3, 1), THREE), Sleeper(), clock=lambda: clock[0])
+    assert (run.sampler.seconds, run.sampler.compilation) == (2.25, 7.0)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import pickle
-import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 from scipy.special import softmax
+from support import gained_lists as gained
 from support import reference_model
 from support.posteriors import (
     ObservedRecord,
@@ -22,7 +20,6 @@ from support.posteriors import (
     Record,
     SourceRecord,
     name_weights,
-    read_weight_draws,
     with_parts,
     with_record,
 )
@@ -33,18 +30,14 @@ from bpa_ppl import (
     DataError,
     Draws,
     NBest,
-    NotConverged,
     Reranker,
     UsageError,
     from_lists,
     rerank,
-    write_posterior,
 )
 from bpa_ppl.decoding.drift import feature_scales
-from bpa_ppl.decoding.reranker import with_defaults
+from bpa_ppl.decoding.reranker import with_defaults, without_features
 from bpa_ppl.decoding.rules import AlignedDraws, Decider, Mbr, Predictive
-from bpa_ppl.diagnostics.check import check as check_module
-from bpa_ppl.diagnostics.check.check import check_and_record
 
 #: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
 MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0,mean=0"}
@@ -136,39 +129,6 @@ def test_a_posterior_without_a_gain_writes_no_expected_gains(lists: NBest, draws
         choices = Reranker(with_record(draws, observed=observed, start="none"))(lists)
         assert choices.gain is None
         assert not any("expected_gain" in line for line in choices.json_lines())
-
-
-def test_a_recorded_verdict_holds_for_the_same_draws_only(
-    draws: Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    statistics = {"diverging": np.zeros((4, 500), bool)}
-    recorded, report = check_and_record(with_parts(draws, statistics=statistics).draws)
-    assert report
-    write_posterior(recorded, tmp_path / "posterior.nc")
-    copies = {name: tmp_path / f"{name}.nc" for name in ("weights", "diverging", "other")}
-    for path in copies.values():
-        shutil.copy(tmp_path / "posterior.nc", path)
-    with (
-        h5py.File(copies["weights"], "r+") as weights,
-        h5py.File(copies["diverging"], "r+") as diverging,
-        h5py.File(copies["other"], "r+") as other,
-    ):
-        weights["posterior/weights"][0] += 9
-        diverging["sample_stats/diverging"][0, 0] = 1
-        other.attrs["note"] = "nothing that is checked has changed"
-    write_posterior(
-        check_and_record(read_weight_draws(copies["weights"]).draws)[0], tmp_path / "failed.nc"
-    )
-    for name in ("weights", "diverging"):
-        with raises(NotConverged, parameter="unchecked", match="NOT converged"):
-            Reranker(copies[name])
-    monkeypatch.setattr(check_module, "check_draws", lambda *_: pytest.fail("it is checked again"))
-    Reranker(tmp_path / "posterior.nc")
-    Reranker(copies["other"], defaults={"Other": 0.0})
-    with raises(NotConverged, parameter="unchecked", match="R-hat"):
-        Reranker(tmp_path / "failed.nc")
-    with pytest.raises(pytest.fail.Exception):
-        Reranker(copies["weights"])
 
 
 def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:
@@ -329,7 +289,7 @@ import jax
 import numpy as np
 from bpa_ppl import Reranker, UsageError, adapt, from_lists
 from bpa_ppl._runtime.cache import prepare_jax
-from bpa_ppl.decoding.reranker import with_defaults
+from bpa_ppl.decoding.reranker import with_defaults, without_features
 from bpa_ppl.posterior.weight_draws import name_weights
 warnings.simplefilter("ignore", RuntimeWarning)  # of JAX, about forks
 rng = np.random.default_rng(0)
@@ -546,3 +506,15 @@ def test_rewards_refuse_what_they_cannot_compute(draws: Draws) -> None:
     added = name_weights(draws.weights, names, record=Record(recipe=recipe))
     with raises(UsageError, "not-supported", parameter="names", match="LengthWords"):
         Reranker(added).reward()
+
+
+@pytest.mark.filterwarnings("ignore:the posterior. Length left out")
+def test_new_lists_may_lack_a_feature() -> None:
+    draws, new = gained.recorded(gained.lists(1)), gained.lists(2, 30)
+    choice = np.zeros(30, int)
+    less = new.without("Length")
+    zero = less.with_features("Length", np.zeros(len(new.features)))
+    with raises(bpa.DataError, "missing-feature", parameter="without"):
+        bpa.compare_baselines(less, draws, choice=choice)
+    found = bpa.compare_baselines(less, without_features(draws, "Length"), choice=choice)
+    assert str(found) == str(bpa.compare_baselines(zero, draws, choice=choice))

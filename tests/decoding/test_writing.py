@@ -15,14 +15,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sacrebleu.metrics import TER
+from sacrebleu.metrics import BLEU, TER
+from support import gained_lists as gained
 from support.posteriors import external_posterior
 from support.raising import raises
 from support.random_lists import NAMES, random_lists, random_sizes
 
-from bpa_ppl import Choices, DataError, NBest, Reranker, UsageError, from_lists, rerank
+from bpa_ppl import (
+    Choices,
+    DataError,
+    NBest,
+    Reranker,
+    UsageError,
+    compare_baselines,
+    from_lists,
+    rerank,
+)
 from bpa_ppl.decoding.writing import AlignedTexts, format_texts, rerank_to, write_texts
-from bpa_ppl.diagnostics.ways.paired import compare_choices
 from bpa_ppl.extending import Rule
 
 #: Candidates and references are random, which is noticed.
@@ -110,18 +119,18 @@ def test_files_and_scores_agree_with_rerank(
         np.testing.assert_allclose(np.float64(table[name]), expected, rtol=1e-5)
     changed = int(reranked.changed.sum())
     assert (summary.sentences, summary.changed) == (90, changed)
-    titles = ("first candidate", "adapted weights")  # the posterior records no canonical weights
-    board = compare_choices(lists, reranked.canonical, reranked.choice, titles=titles)
     scores = summary.scores
-    assert str(summary) == str(scores) == str(board)
+    assert str(summary) == str(scores)
+    # The posterior records no canonical weights.
+    assert scores.titles == ("first candidate", "adapted weights")
     both = [(refs[0], refs[-1]) for refs in lists.references or ()]
     references = list(map(list, zip(*both, strict=True)))
     for texts, name in ((reranked.canonical_texts, "before"), (reranked.texts, "after")):
-        ours, theirs = ([getattr(c, name) for c in of.changes] for of in (scores, board))
+        ours = [getattr(change, name) for change in scores.changes]
         assert [score.metric for score in ours] == ["ter", "bleu", "length"]
-        assert ours[0].value == theirs[0].value
         assert ours[0].value == TER().corpus_score(texts, references).score
-        assert ours[1].value == pytest.approx(theirs[1].value, rel=1e-12)
+        bleu = BLEU(tokenize="none", force=True).corpus_score(texts, references).score
+        assert ours[1].value == pytest.approx(bleu, rel=1e-12)
 
 
 def test_texts_on_standard_output_and_no_scores_without_references(
@@ -296,3 +305,16 @@ def test_rejects_invalid_ways_to_fill_gaps() -> None:
         AlignedTexts("skip")
     with raises(UsageError, "missing-sources", parameter="sources"):
         AlignedTexts("source")
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_parts_of_lists_are_compared_together(missing: bool, tmp_path: Path) -> None:
+    """A later part without the column, but with references, leaves no comparison and no scores."""
+    draws = gained.recorded(gained.lists(1))
+    new, reranker = gained.lists(2, 30, missing=missing), Reranker(draws, unchecked=True)
+    choice = rerank(new, draws, unchecked=True).choice
+    parts = rerank_to(new.chunks(7), reranker, tmp_path / "out.txt")
+    assert str(parts.baselines) == str(compare_baselines(new, draws, choice=choice))
+    later = new[:5].without("mqm").with_references(["0 0"] * 5)
+    mixed = rerank_to(iter([new, later]), reranker, tmp_path / "out.txt")
+    assert (mixed.sentences, mixed.scores.changes, mixed.baselines) == (35, (), None)

@@ -7,9 +7,11 @@ from typing import Any
 import krippendorff
 import numpy as np
 import pytest
+from support.preferred_lists import lists_of
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, from_lists
+from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.preferences import (
     agreement,
     choice_sets,
@@ -165,3 +167,23 @@ def test_alpha_is_that_of_krippendorff(seed: int) -> None:
     counts = np.array([np.sum(answers == answer, axis=0) for answer in range(3)], float).T
     expected = krippendorff.alpha(answers, level_of_measurement="ordinal")
     assert ordinal_alpha(counts) == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_accuracy_is_that_of_a_calculation_by_hand() -> None:
+    lists = lists_of(
+        [np.zeros((4, 3)), np.zeros((2, 3)), np.zeros((3, 3))],
+        preferences=[[[0, 1], {"candidates": [0, 1], "weight": 3}, [1, 0]], None, None],
+        ties=[[[2, 3]], [[0, 1]], None],
+        rankings=[None, None, [[2, 0, 1], [1, [0, 2]]]],
+    )
+    pairs = Judged.by_preferences(lists)
+    assert pairs.sentences.tolist() == [0, 2]
+    assert pairs.left_out == 2
+    assert pairs.weight.tolist() == [5, 2]
+    assert pairs.lists.sizes.tolist() == [4, 3]
+    # List 0: answers of weight 1 + 3 are right, one is wrong. List 2: of the first ranking 2 > 0
+    # and 2 > 1 are right and 0 > 1 is equal; of the second, 1 > 0 is equal and 1 > 2 is wrong.
+    scores = np.array([2.0, 1.0, 0.0, 0.0, 1.0, 1.0, 3.0])
+    assert pairs.gain_of(scores) == pytest.approx([4 / 5, (2.5 / 3 + 0.5 / 2) / 2])
+    none = Judged.by_preferences(lists.without("preferences", "rankings"))
+    assert (len(none.lists), len(none.weight), none.left_out) == (0, 0, 2)

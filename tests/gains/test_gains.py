@@ -6,12 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from scipy.stats import pearsonr, rankdata
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, corpus_score, from_arrays, from_lists
-from bpa_ppl.components import Count
-from bpa_ppl.diagnostics.ways.headroom import headroom
-from bpa_ppl.diagnostics.ways.paired import compare_choices
 from bpa_ppl.extending import Metric, gains, oracles
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import (
@@ -21,8 +19,8 @@ from bpa_ppl.gains.gains import (
     resolve_without_lists,
     score_choice,
 )
+from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.metric import GAINS, Averaged
-from bpa_ppl.lists.nbest import demote_to_extras
 
 LISTS = from_lists(
     [["a", "b", "a"], ["c", "d"]],
@@ -41,20 +39,12 @@ def test_features_and_extras_have_oracles() -> None:
     assert {name: result.index.tolist() for name, result in results.items()} == expected
     assert [result.gain for result in results.values()] == [*expected]
     assert results["-comet"].score.tolist() == [1.0, 4.0]
-    lines = str(headroom(LISTS, gain="mqm")).splitlines()
-    assert [line.split() for line in lines[:2]] == [["choice", "mqm"], ["first-best", "−3.0000"]]
-    assert lines[-1] == "- column:mqm|better:higher"
-
-
-@pytest.mark.parametrize(("unit", "first"), [(1e-300, "−3.0e−300"), (1e-7, "−0.00000030")])
-def test_the_headroom_of_a_column_of_any_scale_has_digits(unit: float, first: str) -> None:
-    lists = LISTS.with_extras(small=[x * unit for x in (-5, 0, -1, -1, -1)])
-    lines = str(headroom(lists, gain="small")).splitlines()
-    assert lines[1].split() == ["first-best", first]
 
 
 def test_metric_names_take_precedence_over_columns() -> None:
-    lists = demote_to_extras(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
+    lists = (
+        LISTS.without("LM0").with_extras(LM0=[5, 4, 6, 3, 1]).with_features("ter", [1, 2, 3, 4, 5])
+    )
     negative = Column(column="ter", negative=True)
     assert resolve("TER", lists).key == resolve("ter", lists).key == "ter"
     assert resolve("-ter", lists) == resolve_without_lists("-ter") == negative
@@ -126,35 +116,16 @@ def test_oracles_agree_with_loops(partial_lists: NBest, sign: int) -> None:
     assert result.skipped == sum(len(v) < 2 for v in judged_values(partial_lists)) > 0
 
 
-def test_headroom_uses_judged_candidates(partial_lists: NBest) -> None:
-    scores = np.random.default_rng(2).normal(size=len(partial_lists.features))
-    room = headroom(partial_lists, scores, "mqm")
-    lists = [(s, v) for s, v in enumerate(judged_values(partial_lists)) if len(v) > 1]
-    own = [scores[partial_lists.rows(s)] for s, _ in lists]
-    first = [max(v, key=lambda kv: o[kv[0]])[1] for o, (_, v) in zip(own, lists, strict=True)]
-    values = [[value for _, value in entries] for _, entries in lists]
-    assert room.first_best.value == pytest.approx(np.mean(first))
-    assert room.oracle.value == pytest.approx(np.mean(list(map(max, values))))
-    assert room.anti_oracle.value == pytest.approx(np.mean(list(map(min, values))))
-    assert len(room.oracles) == SENTENCES
-    assert f"{SENTENCES - len(lists)} lists left out" in str(room)
-    assert f" of {len(lists)} oracles tied" in str(room)
-
-
 def test_mean_is_over_judged_choices(partial_lists: NBest) -> None:
     rng = np.random.default_rng(3)
-    choices = [rng.integers(0, partial_lists.sizes) for _ in range(2)]
-    rows = [partial_lists.offsets[:-1] + choice for choice in choices]
-    chosen = [np.asarray(partial_lists.extras["mqm"])[row] for row in rows]
-    counts = [int(np.isfinite(values).sum()) for values in chosen]
-    score = score_choice(partial_lists, choices[0], "mqm")
-    assert score.value == pytest.approx(np.nanmean(chosen[0]))
-    assert score.details == {"mqm.judged": counts[0]}
-    total, judged = count_statistics(partial_lists, "mqm")[rows[0]].sum(axis=0)
+    choice = rng.integers(0, partial_lists.sizes)
+    rows = partial_lists.offsets[:-1] + choice
+    chosen = np.asarray(partial_lists.extras["mqm"])[rows]
+    score = score_choice(partial_lists, choice, "mqm")
+    assert score.value == pytest.approx(np.nanmean(chosen))
+    assert score.details == {"mqm.judged": np.isfinite(chosen).sum()}
+    total, judged = count_statistics(partial_lists, "mqm")[rows].sum(axis=0)
     assert total / judged == score.value
-    note = f"judged, {counts[0]} of canonical and {counts[1]} of adapted"
-    assert note in str(compare_choices(partial_lists, *choices, "mqm"))
-    assert "judged" not in str(compare_choices(partial_lists, *choices, "lm"))
 
 
 def test_missing_values_and_gains(partial_lists: NBest) -> None:
@@ -165,8 +136,6 @@ def test_missing_values_and_gains(partial_lists: NBest) -> None:
     np.testing.assert_array_equal(gains(partial_lists.with_extras(mqm=mixed), "mqm"), column)
     bare = partial_lists.with_extras(mqm=np.full(len(column), np.nan))
     assert np.isnan(score_choice(bare, np.zeros(len(bare), int), "mqm").value)
-    with raises(DataError, "no-data", match="mqm"):
-        headroom(bare, gain="mqm")
 
 
 # --- functions -----------------------------------------------------------------------------------
@@ -189,7 +158,6 @@ def test_function_of_texts_only() -> None:
     found = lambda candidates: [float(text == "b") for text in candidates]  # noqa: E731
     assert oracles(LISTS, found).index.tolist() == [1, 0]
     assert gains(LISTS, found).tolist() == [0, 1, 0, 0, 0]
-    assert headroom(LISTS, gain=found).oracle.value == 0.5
     assert corpus_score(["b"], None, resolve(found)).value == 1.0
 
 
@@ -233,7 +201,7 @@ class Lengths(Metric, frozen=True):
 
     key: ClassVar[str] = "lengths"
     lower_is_better: ClassVar[bool] = True
-    weight: Count = 1
+    weight: int = 1
 
     def counts(self, lists: Any, references: Any) -> np.ndarray:
         """Return length differences and reference lengths in words (candidates, 2)."""
@@ -254,13 +222,11 @@ def with_references(texts: list[list[str]]) -> NBest:
 LENGTHS = with_references([["a b", "a b c d", "x"], ["a", "b c"]])
 
 
-def test_sentence_scores_are_enough_for_oracles_headroom_and_gains() -> None:
+def test_sentence_scores_are_enough_for_oracles_and_gains() -> None:
     metric = Overlap()
     result = oracles(LENGTHS, metric)
     assert (result.index.tolist(), result.gain) == ([1, 0], "overlap")
     assert result.signature == "overlap|nrefs:1"
-    room = headroom(LENGTHS, gain=metric)
-    assert (room.oracle.value, room.anti_oracle.value) == (100.0, 0.0)
     assert corpus_score(["a b", "a"], [["a b c"], ["a"]], metric).value == pytest.approx(250 / 3)
     np.testing.assert_allclose(gains(LENGTHS, metric), [200 / 3, 100, 0, 100, 0])
     mean = count_statistics(LENGTHS, metric)[[0, 3]].mean(axis=0)
@@ -293,3 +259,29 @@ def test_counts_and_value_are_enough_to_tune(
     twice = Lengths(weight=2)
     assert corpus_score(LENGTHS.chosen([0, 1]), LENGTHS.references, twice).value == 100.0
     assert twice.signature([("a",)]) == "lengths|nrefs:1|weight:2"
+
+
+def unjudged(sizes: list[int]) -> NBest:
+    return from_arrays([""] * sum(sizes), np.zeros((sum(sizes), 1)), ["LM0"], sizes)
+
+
+@pytest.mark.slow
+def test_the_association_is_standard_normal_if_gains_are_permuted() -> None:
+    """Also with ties, lists of two, and lists whose gains are equal; of one list it is SciPy's."""
+    rng = np.random.default_rng(3)
+    sizes = [2, 9, 4, 6, 5] * 4
+    pool, offsets = unjudged(sizes), np.cumsum([0, *sizes])
+    scores, gains = rng.normal(size=offsets[-1]) ** 3, rng.integers(0, 3, size=offsets[-1])
+    gains[: sizes[0]] = 1
+    permuted = [
+        np.concatenate([rng.permutation(part) for part in np.split(gains, offsets[1:-1])])
+        for _ in range(800)
+    ]
+    values = [Judged.by_gains(pool, one).association(scores) for one in permuted]
+    assert np.mean(values) == pytest.approx(0, abs=5 / np.sqrt(800))
+    assert np.std(values) == pytest.approx(1, abs=5 / np.sqrt(1600))
+    one = slice(offsets[1], offsets[2])
+    expected = pearsonr(scores[one], rankdata(gains[one])).statistic * np.sqrt(sizes[1] - 1)
+    assert Judged.by_gains(unjudged([9]), gains[one]).association(scores[one]) == pytest.approx(
+        expected
+    )

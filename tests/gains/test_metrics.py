@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, corpus_score, from_lists, read_nbest
-from bpa_ppl.diagnostics.ways.headroom import headroom
 from bpa_ppl.extending import Metric, Oracles, oracles
 from bpa_ppl.gains.bleu import BLEU
 from bpa_ppl.gains.chrf import CHRF
@@ -164,23 +163,6 @@ def test_oracles_of_real_lists_have_the_best_score(
     lists = lists.truncate(size).select(chosen)
     assert lists.totals is not None
     assert_same(oracles(lists, metric), brute_force(lists, metric, lists.totals))
-
-
-@pytest.mark.parametrize("metric", SCORES)
-def test_the_headroom_is_between_the_best_and_the_worst_texts(metric: str) -> None:
-    rng = np.random.default_rng(11)
-    texts = [[" ".join(rng.choice(list("abcde"), 7)) for _ in range(9)] for _ in range(12)]
-    references = [[" ".join(rng.choice(list("abcde"), 7))] for _ in range(12)]
-    lists, scores = lists_of(texts, references), rng.normal(size=108)
-    room = headroom(lists, scores, metric)
-    worst = []
-    for s, refs in enumerate(references):
-        values = [SCORES[metric](text, refs) for text in texts[s]]
-        among = [h for h in range(9) if values[h] == min(values)]
-        worst.append(max(among, key=lambda h, s=s: scores[9 * s + h]))  # type: ignore[misc]
-    chosen = (lists.best(scores), oracles(lists, metric, preference=scores).index, worst)
-    expected = tuple(corpus_score(lists.chosen(c), references, metric) for c in chosen)
-    assert (room.first_best, room.oracle, room.anti_oracle) == expected
 
 
 # --- pairs of texts -------------------------------------------------------------------------------

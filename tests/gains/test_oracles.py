@@ -1,4 +1,4 @@
-"""Oracles: work that is done once and in parallel, tables of headroom, lists without references.
+"""Oracles: work that is done once and in parallel, and lists without references.
 
 `test_metrics.py` compares them with brute force.
 """
@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl import DataError, NBest, UsageError, corpus_score, from_lists
-from bpa_ppl.diagnostics.ways.headroom import headroom
+from bpa_ppl import DataError, NBest, UsageError, from_lists
 from bpa_ppl.extending import oracles
 
 
@@ -29,20 +28,6 @@ def test_result_does_not_depend_on_workers(metric: str) -> None:
     alone, together = oracles(lists, metric), oracles(lists, metric, jobs=2)
     for name in ("index", "score", "tied", "share"):
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
-
-
-@pytest.mark.parametrize("metric", ["ter", "chrf", "ter+bleu"])
-def test_headroom_prints_scores_and_ties(metric: str) -> None:
-    lists = lists_of([["a x c d", "a b c d e", "y x"]], [["a b c d e"]])
-    header, *rows, ties = str(headroom(lists, gain=metric)).splitlines()[:5]
-    names = dict.fromkeys([metric, "ter", "bleu"])
-    assert header.split() == ["choice", *(name.upper() for name in names), "length"]
-    choices = {"first-best": "a x c d", "oracle": "a b c d e", "anti-oracle": "y x"}
-    for row, (name, text) in zip(rows, choices.items(), strict=True):
-        scores = [corpus_score([text], [("a b c d e",)], metric).value for metric in names]
-        length = f"{len(text.split()) / 5:.3f}"
-        assert row.split() == [name, *(f"{score:.2f}" for score in scores), length]
-    assert ties == "- 0 of 1 oracles tied; ties broken by canonical scores"
 
 
 @pytest.mark.parametrize(
@@ -64,10 +49,9 @@ def test_bad_arguments_are_refused(
 
 def test_lists_without_references_are_refused(toy: NBest) -> None:
     empty = lists_of([["a"]], [["a"]]).with_references([()])
-    for call in (oracles, headroom):
-        for bare in (empty, empty.without("references")):
-            with raises(DataError, "missing-references", parameter="references"):
-                call(bare)
+    for bare in (empty, empty.without("references")):
+        with raises(DataError, "missing-references", parameter="references"):
+            oracles(bare)
     with raises(DataError, "no-data"):
         oracles(toy.select(np.zeros(3, dtype=bool)))
 
@@ -81,6 +65,5 @@ def test_lists_without_references_are_left_out_if_others_have_some(metric: str) 
     assert result.index[[0, 2]].tolist() == whole.index.tolist() == [1, 1]
     assert np.array_equal(result.score[[0, 2]], whole.score)
     assert np.isnan(result.score[1])
-    assert headroom(lists, gain=metric).oracle == headroom(lists.select([0, 2]), gain=metric).oracle
     with raises(DataError, "missing-references", parameter="references"):
         oracles(lists[1:2], metric)

@@ -11,12 +11,6 @@ from sacrebleu import metrics as sacre
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, corpus_score, from_lists
-from bpa_ppl.diagnostics.ways.paired import (
-    bootstrap_interval,
-    compare_choices,
-    draw_resamples,
-    score_resamples,
-)
 from bpa_ppl.extending import gains, oracles
 from bpa_ppl.gains.gains import count_statistics, resolve, scores_and_gains, text_metrics
 from bpa_ppl.gains.ter import TERAndBLEU
@@ -133,78 +127,3 @@ def test_gains_of_chrf_are_sentence_scores(toy: NBest) -> None:
         scores = [scorer.sentence_score(text, list(refs)).score for text in toy.texts(s)]
         length = np.mean([len(ref.split()) for ref in refs])
         np.testing.assert_allclose(result[toy.rows(s)], np.array(scores) / 100 * length)
-
-
-TEXTS = [["a b c d e", "a b", "a b c d"], ["x y", "x y z w v"]]
-REFERENCES = [("a b c d e",), ("x y z w",)]
-LISTS = from_lists(
-    TEXTS,
-    [np.arange(3.0)[:, None], np.arange(2.0)[:, None]],
-    ["LM0"],
-    references=REFERENCES,
-    extras={"comet": [[0.1, 0.2, 0.3], [0.4, 0.5]]},
-)
-
-
-@pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "comet"])
-def test_scores_agree_with_sacrebleu(metric: str) -> None:
-    board = compare_choices(LISTS, [1, 0], [2, 1], metric)
-    befores, afters = ([getattr(one, of) for one in board.changes] for of in ("before", "after"))
-    assert (board.changed, board.sentences, befores[0].metric) == (2, 2, metric)
-    others = {"ter", "bleu"} - {metric}
-    assert {score.metric for score in afters[1:]} == {*others, "length"}
-    scorers = {"ter": sacre.TER(), "bleu": sacre.BLEU(tokenize="none", force=True)}
-    streams = [[refs[0] for refs in REFERENCES]]
-    for scores, texts in ((befores, ["a b", "x y"]), (afters, ["a b c d", "x y z w v"])):
-        for score in scores:
-            if score.metric in scorers:
-                expected = scorers[score.metric].corpus_score(texts, streams).score
-                assert score.value == pytest.approx(expected)
-    assert str(board.changes[-1]) == "length 0.444 → 1.000 (+0.556)"
-    names = [name if name == "comet" else name.upper() for name in (metric, *sorted(others)[::-1])]
-    lines = str(board).splitlines()[2:]
-    assert [line.split()[0] for line in lines[: len(names) + 1]] == [*names, "length"]
-
-
-def test_only_requested_score_without_references() -> None:
-    bare = LISTS.without("references")
-    small = bare.with_extras(comet=1e-4 * np.asarray(bare.extras["comet"]))
-    for lists, words in (
-        (bare, "comet 0.2500 → 0.3500 (+0.1000)"),
-        (small, "comet 0.000025 → 0.000035 (+0.000010)"),
-    ):
-        (change,) = compare_choices(lists, [0, 0], [1, 1], "comet").changes
-        assert str(change) == words
-    with raises(DataError, "missing-references", parameter="references"):
-        compare_choices(bare, [0, 0], [1, 1], "ter")
-
-
-@pytest.fixture
-def counts() -> np.ndarray:
-    """Counts of TER (draws, sentences, 2)."""
-    rng = np.random.default_rng(4)
-    edits = rng.integers(0, 9, size=(3, 40))
-    return np.stack([edits, np.full_like(edits, 8)], axis=-1).astype(float)
-
-
-def test_replicates_are_scores_of_resampled_sentences(counts: np.ndarray) -> None:
-    new, draws = draw_resamples(50, sentences=40, draws=3, seed=2)
-    both, of_sentences, of_draws = score_resamples(counts, "ter", (new, draws))
-    value = resolve("ter").value
-    for b in range(50):
-        rows = np.repeat(np.arange(40), new[b].astype(int))
-        each = [value(draw[rows].sum(axis=0)) for draw in counts]
-        assert of_sentences[b] == pytest.approx(np.mean(each))
-        assert both[b] == pytest.approx(np.mean([each[d] for d in draws[b]]))
-        whole = [value(counts[d].sum(axis=0)) for d in draws[b]]
-        assert of_draws[b] == pytest.approx(np.mean(whole))
-
-
-def test_differences_are_paired(counts: np.ndarray) -> None:
-    better = counts[0].copy()
-    better[:, 0] = np.maximum(better[:, 0] - 1, 0)
-    low, high = bootstrap_interval(np.stack([counts[0], better]), "ter", seed=3)
-    assert low < (better - counts[0])[:, 0].sum() / counts[0, :, 1].sum() * 100 < high < 0
-    unpaired = score_resamples(counts[:1], "ter", draw_resamples(1000, 40, 1))[1].std()
-    assert high - low < unpaired
-    assert bootstrap_interval(np.stack([counts[0]] * 2), "ter") == (0, 0)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html.parser import HTMLParser
+
+from bpa_ppl.diagnostics.page import Headline, Section, page
 
 VOID = {"meta", "link", "img"}
 
@@ -48,3 +51,8 @@ class Outline(HTMLParser):
         """Return a column of a table as a dictionary from row name to cell."""
         head, *rows = self.tables[table]
         return {row[0]: row[head.index(header)] for row in rows}
+
+
+def render(sections: Iterable[Section]) -> str:
+    """Return a page of these sections."""
+    return page("Sections", Headline("better"), sections)

@@ -16,6 +16,8 @@ from msgspec import structs
 from scipy.signal import lfilter
 
 from bpa_ppl import Draws, WeightDraws, Weights, as_weight_draws
+from bpa_ppl.diagnostics.check.check import check_and_record
+from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, read_comparison
 from bpa_ppl.posterior.arviz_functions import (
     InferenceData,
     arviz_version,
@@ -31,6 +33,7 @@ from bpa_ppl.posterior.record import (
     FeatureScale,
     Figures,
     Finding,
+    FromPrior,
     GainColumn,
     ObservedRecord,
     PriorRecord,
@@ -142,3 +145,14 @@ def with_parts(posterior: Any, coords: Any = None, **parts: Any) -> WeightDraws:
     """Return draws of weights with other parts of their `Draws`, and some other coordinates."""
     draws = as_weight_draws(posterior, finite=False).draws
     return WeightDraws(replace(draws, coords={**draws.coords, **(coords or {})}, **parts))
+
+
+def checked(posterior: Draws | WeightDraws) -> Draws:
+    """Return draws with the record of their check."""
+    draws = posterior.draws if isinstance(posterior, WeightDraws) else posterior
+    return check_and_record(draws)[0]
+
+
+def recorded_comparison(posterior: Any) -> BaselineComparison | None:
+    """Return the comparison with simple ways that a posterior, or its file, records."""
+    return read_comparison(as_weight_draws(posterior).record)

@@ -17,8 +17,6 @@ from xarray import Dataset, DataTree
 import bpa_ppl as bpa
 from bpa_ppl import DataError, check
 from bpa_ppl.diagnostics.pages.traces import draw_energy, draw_mixing
-from bpa_ppl.posterior.opening import open_draws
-from bpa_ppl.posterior.statistics import ess
 
 SHAPE = 4, 400
 
@@ -173,12 +171,14 @@ def test_a_figure_has_the_worst_hundred(caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_mixing_and_energy_show_the_draws() -> None:
-    draws = open_draws(hierarchy()).draws
+    draws = bpa.as_draws(hierarchy())
     lags, growth = (figure.axes[0] for figure in draw_mixing(draws, ["mu"]))
     assert [line.get_ydata()[0] for line in lags.lines] == [1.0] * 4
-    assert growth.lines[0].get_ydata()[-1] == pytest.approx(float(ess(draws.values["mu"])))
+    assert growth.lines[0].get_ydata()[-1] == pytest.approx(
+        array_stats.ess(draws.values["mu"], chain_axis=0, draw_axis=1)
+    )
     figure = draw_energy(draws)
     assert figure is not None
     (_, pairs) = figure.axes
     assert len(pairs.lines[1].get_xdata()) == 16  # the divergent transitions
-    assert draw_energy(open_draws(hierarchy()["posterior"].to_dataset()).draws) is None
+    assert draw_energy(bpa.as_draws(hierarchy()["posterior"].to_dataset())) is None

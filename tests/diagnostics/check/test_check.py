@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from functools import cache
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from support.html_outline import Outline
@@ -25,25 +27,25 @@ from support.posteriors import (
     with_parts,
     with_record,
 )
+from support.raising import raises
 from support.registries import SAMPLERS
 
 from bpa_ppl import (
     Draws,
+    NotConverged,
     Report,
+    Reranker,
+    adapt,
     as_weight_draws,
     check,
     from_lists,
-    log_density,
     write_posterior,
 )
-from bpa_ppl.adapting.finish import draw_posterior
+from bpa_ppl.diagnostics.check import check as check_module
 from bpa_ppl.diagnostics.check.advice import find_advice
 from bpa_ppl.diagnostics.check.check import check_and_record, read_report
 from bpa_ppl.diagnostics.check.convergence import Tails, compare_chains
-from bpa_ppl.extending import Run, Target
-
-if TYPE_CHECKING:
-    from bpa_ppl.posterior.arviz_data import Posterior
+from bpa_ppl.extending import Run
 
 NAMES = ("LM0", "TM0", "WP0")
 CHAINS, DRAWS = 4, 1000
@@ -59,7 +61,7 @@ def found(report: Report, name: str) -> Finding:
     return next(finding for finding in report.rows if finding.name == name)
 
 
-def failed(posterior: Posterior) -> dict[str, Finding]:
+def failed(posterior: Any) -> dict[str, Finding]:
     return {finding.name: finding for finding in check(posterior).failures}
 
 
@@ -615,8 +617,7 @@ def test_chains_that_are_short_do_not_disagree(chains: int, effective: float) ->
 FEATURES = [f"F{k}" for k in range(8)]
 
 
-@cache
-def problem(kind: str) -> Target:
+def problem(kind: str) -> Callable[..., Any]:
     """Twenty lists of five candidates: with an oracle, a gain, or 60 with a preference."""
     count = 60 if kind == "preference" else 20
     rng = np.random.default_rng(4)
@@ -627,8 +628,8 @@ def problem(kind: str) -> Target:
     if kind == "preference":
         better = [[[0, 1] if first > second else [1, 0]] for first, second, *_ in utility]
         lists = lists.without("gain").with_sentence_extras(preferences=better)
-        return log_density(lists)
-    return log_density(lists, dict.fromkeys(FEATURES, 0.1), gain="gain", likelihood=kind)
+        return partial(adapt, lists)
+    return partial(adapt, lists, dict.fromkeys(FEATURES, 0.1), gain="gain", likelihood=kind)
 
 
 ADVISED: list[tuple[str, str, dict[str, Any]]] = [
@@ -652,7 +653,7 @@ ADVISED: list[tuple[str, str, dict[str, Any]]] = [
 def test_every_advice_followed_once_gives_draws_that_pass(
     kind: str, sampler: str, settings: dict[str, Any]
 ) -> None:
-    report = check(draw_posterior(problem(kind), SAMPLERS.resolve(sampler, settings)))
+    report = check(problem(kind)(sampler=SAMPLERS.resolve(sampler, settings)))
     assert not report
     advised = set()
     for finding in report.failures:
@@ -662,7 +663,7 @@ def test_every_advice_followed_once_gives_draws_that_pass(
                 advised.add(SAMPLERS.resolve(other, values))
     assert advised
     for changed in advised:
-        again = check(draw_posterior(problem(kind), changed, seed=1))
+        again = check(problem(kind)(sampler=changed, seed=1))
         assert again, f"{changed}\n{report}\n{again}"
 
 
@@ -681,3 +682,36 @@ def test_a_longer_warmup_is_advised_only_where_it_helps() -> None:
         assert ("warmup" in advice) == expected, advice
     walk = with_record(draws, sampler=SamplerRecord(name="rwm", settings=settings))
     assert find_advice(walk.draws).agreement(3.0, settled=True) == "raise warmup (rwm:warmup=1100)"
+
+
+def test_a_recorded_verdict_holds_for_the_same_draws_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statistics = {"diverging": np.zeros((CHAINS, DRAWS), bool)}
+    recorded, report = check_and_record(name_weights(good(), NAMES, statistics=statistics).draws)
+    assert report
+    write_posterior(recorded, tmp_path / "posterior.nc")
+    copies = {name: tmp_path / f"{name}.nc" for name in ("weights", "diverging", "other")}
+    for path in copies.values():
+        shutil.copy(tmp_path / "posterior.nc", path)
+    with (
+        h5py.File(copies["weights"], "r+") as weights,
+        h5py.File(copies["diverging"], "r+") as diverging,
+        h5py.File(copies["other"], "r+") as other,
+    ):
+        weights["posterior/weights"][0] += 9
+        diverging["sample_stats/diverging"][0, 0] = 1
+        other.attrs["note"] = "nothing that is checked has changed"
+    write_posterior(
+        check_and_record(read_weight_draws(copies["weights"]).draws)[0], tmp_path / "failed.nc"
+    )
+    for name in ("weights", "diverging"):
+        with raises(NotConverged, parameter="unchecked", match="NOT converged"):
+            Reranker(copies[name])
+    monkeypatch.setattr(check_module, "check_draws", lambda *_: pytest.fail("it is checked again"))
+    Reranker(tmp_path / "posterior.nc")
+    Reranker(copies["other"], defaults={"Other": 0.0})
+    with raises(NotConverged, parameter="unchecked", match="R-hat"):
+        Reranker(tmp_path / "failed.nc")
+    with pytest.raises(pytest.fail.Exception):
+        Reranker(copies["weights"])

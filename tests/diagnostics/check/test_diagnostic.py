@@ -12,6 +12,7 @@ from support.command_line import run_command
 from support.posteriors import (
     Figures,
     Finding,
+    FromPrior,
     Record,
     SamplerRecord,
     autoregressive,
@@ -24,12 +25,10 @@ from support.registries import Registry
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NotConverged, UsageError, check
-from bpa_ppl.components import Positive
 from bpa_ppl.diagnostics.check.advice import ADVICE
 from bpa_ppl.diagnostics.check.check import check_and_record, read_report
 from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS
 from bpa_ppl.extending import Advice, Diagnostic, Run
-from bpa_ppl.posterior.record import FromPrior
 
 NAMES = ("LM0", "TM0")
 CHAINS, DRAWS = 4, 1000
@@ -174,7 +173,7 @@ class LongestSteps(Diagnostic, frozen=True):
     """The largest number of steps of a draw."""
 
     title = "steps"
-    limit: Positive = 10.0
+    limit: float = 10.0
 
     def applies(self, run: Run) -> bool:
         """Return whether steps are recorded."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, softmax
 from scipy.stats import kstest, norm
 from support import reference_model
 from support.posteriors import (
@@ -23,7 +23,6 @@ from support.targets import SENTENCES, balanced, integrated
 from bpa_ppl import DataError, Isotropic, NBest, adapt, as_weight_draws, from_lists
 from bpa_ppl.diagnostics.check.predictive_checks import with_predictions
 from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
-from bpa_ppl.posterior.draws import importance_weights
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])
@@ -81,7 +80,7 @@ def left_out(variance: float) -> np.ndarray:
     """The probability of each oracle given the other sentences."""
     grid, p = exact(variance)
     of_oracle = expit(-grid[:, None] * differences())
-    return np.array([importance_weights(np.log(p) - np.log(own)) @ own for own in of_oracle.T])
+    return np.array([softmax(np.log(p) - np.log(own)) @ own for own in of_oracle.T])
 
 
 def predicting() -> InferenceData:
@@ -118,7 +117,7 @@ def planted(count: int, seed: int) -> tuple[NBest, np.ndarray]:
     features = [rng.normal(size=(4, 2)) for _ in range(count)]
     pool = from_lists([["a", "b", "c", "d"]] * count, features, NAMES)
     truth = rng.normal(MEAN, SPREAD)
-    chosen = [rng.choice(4, p=importance_weights(own @ truth)) for own in features]
+    chosen = [rng.choice(4, p=softmax(own @ truth)) for own in features]
     return pool, np.array(chosen)
 
 

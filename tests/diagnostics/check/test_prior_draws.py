@@ -16,7 +16,6 @@ from support.posteriors import autoregressive
 import bpa_ppl as bpa
 from bpa_ppl import Draws
 from bpa_ppl.diagnostics.check.prior import PriorDraws, compare_with_prior
-from bpa_ppl.posterior.opening import open_draws
 
 
 def mixture(means: Any, deviations: Any) -> None:
@@ -52,15 +51,14 @@ def weak(y: Any, scale: float) -> None:
 
 def test_a_scaled_likelihood_counts_and_a_strong_one_has_nothing_to_compare() -> None:
     """Of ten observations at 1, scaled by a tenth, the posterior has the mean 1/2."""
-    compared = open_draws(
-        bpa.sample(weak, (np.ones(10), 0.1), sampler="imh")
-    ).draws.record.from_prior
+    scaled = bpa.sample(weak, (np.ones(10), 0.1), sampler="imh")
+    compared = bpa.as_draws(scaled).record.from_prior
     assert compared is not None
     assert compared.p_value > 0.001
     assert compared.mean == pytest.approx(0.5, abs=0.15)
     assert compared.deviation == pytest.approx(np.sqrt(0.5), abs=0.1)
     strong = bpa.sample(weak, (np.full(400, 2.0), 1.0), sampler="imh")
-    assert open_draws(strong).draws.record.from_prior is None
+    assert bpa.as_draws(strong).record.from_prior is None
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support import reference_model
 from support.html_outline import Outline
-from support.posteriors import autoregressive, external_posterior, import_arviz
+from support.posteriors import autoregressive, external_posterior, import_arviz, to_arviz_data
 from support.raising import raises
 from xarray import DataArray
 
@@ -20,14 +20,12 @@ from bpa_ppl import (
     NBest,
     UsageError,
     adapt,
-    as_draws,
+    as_weight_draws,
     check,
     from_lists,
 )
 from bpa_ppl.diagnostics.pages.report import posterior_page
 from bpa_ppl.extending import StartingWeights
-from bpa_ppl.posterior.arviz_functions import to_arviz_data
-from bpa_ppl.posterior.weight_draws import standardise
 
 if TYPE_CHECKING:
     from support.posteriors import InferenceData
@@ -178,8 +176,8 @@ def test_weighted_samples_have_weighted_numbers_and_no_chains(lists: NBest, samp
     chosen = rng.choice(len(p), size=200_000, p=p / p.sum())
     resampled = posterior["posterior"]["weights"].values.reshape(-1, 3)[chosen]
     resampled = resampled * lists.spread[:3]
-    draws = standardise(as_draws(posterior))
-    np.testing.assert_allclose(draws.deviation, resampled.std(axis=0), rtol=0.02)
+    deviation = as_weight_draws(posterior).deviation * lists.spread[:3]
+    np.testing.assert_allclose(deviation, resampled.std(axis=0), rtol=0.02)
     shown, intervals = outline.column(0, "mean"), outline.column(0, "95% interval")
     for i, name in enumerate(NAMES):
         error = 5 * resampled[:, i].std() / np.sqrt(len(resampled)) + 6e-4

@@ -39,7 +39,6 @@ from bpa_ppl.diagnostics.samplers.uniformity import (
     uniformity_test,
 )
 from bpa_ppl.extending import Sampler
-from bpa_ppl.samplers.rwm import random_walk
 
 TARGET = plane()
 #: A walk of the published step would need far more draws where the prior is as wide as here.
@@ -239,7 +238,7 @@ class DriftingSampler(SAMPLERS["rwm"], frozen=True):
     """Chains of a walk with a drift that its accept ratio ignores."""
 
     def initialise(self, target: Any, covariance: Any, keys: jax.Array, z: Any) -> Any:
-        start, step, collect = random_walk(target, 2.0, covariance, keys, z)
+        start, step, collect = super().initialise(target, covariance, keys, z)
         drift = 0.5 * jnp.linalg.cholesky(covariance).sum(axis=1)[None]
 
         def drifting(state: Any) -> Any:

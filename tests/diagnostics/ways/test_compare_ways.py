@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import pearsonr, rankdata
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import PredefinedSplit
 from support.gained_lists import JUDGED, MQM, NAMES, SIMPLE, GainLoops, lists, posterior, recorded
 from support.html_outline import Outline
 from support.posteriors import name_weights, with_parts
-from support.raising import capture_notes, raises
+from support.raising import capture_notes
 
 import bpa_ppl as bpa
-from bpa_ppl.decoding.reranker import without_features
-from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.pages.report import draw_ways, posterior_page
 from bpa_ppl.diagnostics.ways.compare_ways import (
     BaselineComparison,
@@ -31,7 +27,6 @@ from bpa_ppl.diagnostics.ways.paired import (
 )
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way, find_system_column
 from bpa_ppl.extending import StartingWeights
-from bpa_ppl.gains.judged import Judged
 
 
 @pytest.mark.parametrize(
@@ -147,7 +142,7 @@ def test_weighted_draws_far_away_do_not_change_what_is_left_out(log_weight: floa
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_path: Path) -> None:
+def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool) -> None:
     pool, new = lists(1), lists(2, 30, missing=missing)
     draws = recorded(pool)
     comparison = read_comparison(draws.record)
@@ -181,13 +176,6 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_pa
     assert found.selected == comparison.selected
     assert found.best == comparison.best
     assert found.evaluation == "new lists"
-    reranker = bpa.Reranker(draws, unchecked=True)
-    parts = rerank_to(new.chunks(7), reranker, tmp_path / "out.txt")
-    assert str(parts.baselines) == str(found)
-    # A later file without the column, but with references, leaves no comparison and no scores.
-    later = new[:5].without("mqm").with_references(["0 0"] * 5)
-    mixed = rerank_to(iter([new, later]), reranker, tmp_path / "out.txt")
-    assert (mixed.sentences, mixed.scores.changes, mixed.baselines) == (35, (), None)
 
 
 def test_lists_that_lack_a_column_do_not_count_for_its_way() -> None:
@@ -226,18 +214,6 @@ def test_ridge_regression_where_nothing_varies() -> None:
     bare = pool.without(*NAMES)
     assert bpa.compare_baselines(bare, gain="mqm").row(Way.RIDGE) is None
     assert bpa.compare_baselines(pool[:2], gain="mqm").row(Way.RIDGE).lists == 2
-
-
-@pytest.mark.filterwarnings("ignore:the posterior. Length left out")
-def test_new_lists_may_lack_a_feature() -> None:
-    draws, new = recorded(lists(1)), lists(2, 30)
-    choice = np.zeros(30, int)
-    less = new.without("Length")
-    zero = less.with_features("Length", np.zeros(len(new.features)))
-    with raises(bpa.DataError, "missing-feature", parameter="without"):
-        bpa.compare_baselines(less, draws, choice=choice)
-    found = bpa.compare_baselines(less, without_features(draws, "Length"), choice=choice)
-    assert str(found) == str(bpa.compare_baselines(zero, draws, choice=choice))
 
 
 @pytest.mark.parametrize(
@@ -376,33 +352,6 @@ def test_draws_that_have_not_converged_give_no_advice() -> None:
     sentence = "The adapted weights are"
     assert [sentence in page for page in pages] == [False, True]
     assert ["do not rely on these numbers" in page for page in pages] == [True, False]
-
-
-def unjudged(sizes: list[int]) -> bpa.NBest:
-    texts = [[f"{s} {k}" for k in range(n)] for s, n in enumerate(sizes)]
-    return bpa.from_lists(texts, [np.zeros((n, 1)) for n in sizes], ["LM0"])
-
-
-@pytest.mark.slow
-def test_the_association_is_standard_normal_if_gains_are_permuted() -> None:
-    """Also with ties, lists of two, and lists whose gains are equal; of one list it is SciPy's."""
-    rng = np.random.default_rng(3)
-    sizes = [2, 9, 4, 6, 5] * 4
-    pool, offsets = unjudged(sizes), np.cumsum([0, *sizes])
-    scores, gains = rng.normal(size=offsets[-1]) ** 3, rng.integers(0, 3, size=offsets[-1])
-    gains[: sizes[0]] = 1
-    permuted = [
-        np.concatenate([rng.permutation(part) for part in np.split(gains, offsets[1:-1])])
-        for _ in range(800)
-    ]
-    values = [Judged.by_gains(pool, one).association(scores) for one in permuted]
-    assert np.mean(values) == pytest.approx(0, abs=5 / np.sqrt(800))
-    assert np.std(values) == pytest.approx(1, abs=5 / np.sqrt(1600))
-    one = slice(offsets[1], offsets[2])
-    expected = pearsonr(scores[one], rankdata(gains[one])).statistic * np.sqrt(sizes[1] - 1)
-    assert Judged.by_gains(unjudged([9]), gains[one]).association(scores[one]) == pytest.approx(
-        expected
-    )
 
 
 @pytest.mark.usefixtures("without_drawing")

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
-from support.html_outline import Outline
-from support.posteriors import GainColumn, RecipeRecord, Record, name_weights, with_parts
+from support.posteriors import name_weights
 from support.raising import raises
 
-from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, from_lists, rerank
-from bpa_ppl.decoding.improvement import (
-    describe_changes,
-    describe_systems,
-    evaluate_improvement,
-    report_page,
-)
-from bpa_ppl.diagnostics.page import Headline, page
+from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, from_lists
 from bpa_ppl.diagnostics.ways.explanations import (
     explain_choices,
     render_explanations,
@@ -25,7 +15,6 @@ from bpa_ppl.diagnostics.ways.explanations import (
 )
 
 NAMES = ("lm", "tm", "constant", "fixed")
-HOSTILE = '<img src=x onerror="alert(1)">'
 
 
 def random_lists() -> NBest:
@@ -141,85 +130,10 @@ def test_shares_of_systems_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", [[0] * 7, [0] * 7 + [3], [-1] + [0] * 7, [0.0] * 8, [[0], [0, 1]]], ids=str
+    "odd", [[0] * 7, [0] * 7 + [9], [-1] + [0] * 7, [0.0] * 8, [[0], [0, 1]]], ids=str
 )
 def test_choices_that_are_no_positions(odd: object) -> None:
     with raises(UsageError, "wrong-type", parameter="choice"):
-        explain_choices(judged(), adapted(), odd, [0] * 8)
+        explain_choices(random_lists()[:8], random_draws(), odd, [0] * 8)
     with raises(UsageError, "wrong-type", parameter="after"):
-        system_shares(judged(), [0] * 8, odd)
-
-
-def judged(**extras: Sequence[object]) -> NBest:
-    """Return eight lists of three; the canonical weight chooses the first, the draws the second."""
-    texts = [[f"a b {s}", f"a c {s} {HOSTILE}", f"a c d {s}"] for s in range(8)]
-    features = [[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]] * 8
-    lists = from_lists(texts, features, ["lm", "qe"], sources=[f"{s} {HOSTILE}" for s in range(8)])
-    return lists.with_extras(**{name: [*values] * 8 for name, values in extras.items()})
-
-
-def adapted() -> Draws:
-    weights = np.random.default_rng(0).normal([0.5, 1.0], 0.01, (4, 300, 2))
-    return name_weights(
-        weights,
-        ("lm", "qe"),
-        constants={"canonical": np.array([1.0, 0.0])},
-        record=Record(recipe=RecipeRecord(gain=GainColumn("mqm"))),
-    )
-
-
-@pytest.mark.usefixtures("without_drawing")
-def test_page_of_judged_lists() -> None:
-    lists = judged(system=["X", HOSTILE, "Z"], mqm=[-4.0, -2.5, 0.0])
-    html = report_page(adapted(), lists, top=1)
-    assert HOSTILE not in html
-    assert "Choices by system" in html
-    assert "Of 8 choices that changed, 8 got better by mqm, 0 worse and 0 neither." in html
-    assert html.count("<article>") == 8
-    assert html.count("mqm better by 1.5") == 8
-    assert html.count("before: X, mqm −4<") == 8
-    improvement = evaluate_improvement(lists, adapted())
-    assert improvement.explanations[3].deciding == ("qe",)
-    shares = Outline(page("", Headline(""), describe_systems(improvement)))
-    assert shares.column(0, "adapted weights") == {HOSTILE: "100.0%", "X": "0.0%", "Z": "0.0%"}
-    assert shares.column(0, "change") == {HOSTILE: "+100.0", "X": "−100.0", "Z": "+0.0"}
-    terms = Outline(page("", Headline(""), describe_changes(improvement)))
-    contributions = terms.column(0, "contribution")
-    assert list(contributions) == ["qe", "lm", "together"]
-    assert float(contributions["qe"]) == pytest.approx(1.0, abs=0.01)
-    assert float(contributions["lm"].replace("−", "-")) == pytest.approx(-0.5, abs=0.01)
-
-
-@pytest.mark.usefixtures("without_drawing")
-def test_pages_without_systems_and_without_judgements() -> None:
-    html = report_page(adapted(), judged(mqm=[-4.0, -2.5, 0.0]), top=1)
-    assert "Choices by" not in html
-    assert "Which choices changed" in html
-    html = report_page(adapted(), judged(system=["X", "Y", "Z"]), top=1)
-    assert "It is unknown whether it helped: the lists have neither references nor" in html
-    assert "8 of 8 choices changed compared with the canonical weights." in html
-    assert "Did it help?" not in html
-    assert "mqm" not in Outline(html).tables[0][0]
-    assert html.count("<h4>after: Y</h4>") == 8
-
-
-def test_choices_that_are_partly_judged() -> None:
-    mqm = np.array([[-4.0, -2.5, 0.0]] * 8)
-    mqm[:3, 1] = np.nan
-    lists = judged().with_extras(mqm=mqm.ravel())
-    improvement = evaluate_improvement(lists, adapted())
-    assert (improvement.sentences, len(improvement.explanations)) == (5, 8)
-    html = page("", Headline(""), describe_changes(improvement))
-    assert "5 got better by mqm, 0 worse and 0 neither; 3 are not judged." in html
-    assert html.count("after, mqm unknown") == 3
-    assert html.index("better by") < html.index("mqm unknown")
-
-
-def test_choices_are_those_of_rerank() -> None:
-    lists, draws = judged(), adapted()
-    result = rerank(lists, draws)
-    changes = evaluate_improvement(lists, draws)
-    np.testing.assert_array_equal(changes.after, result.choice)
-    np.testing.assert_array_equal(changes.before, result.canonical)
-    bare = with_parts(draws, constants={})
-    assert evaluate_improvement(lists, bare).baseline == "first candidate"
+        system_shares(random_lists()[:8], [0] * 8, odd)

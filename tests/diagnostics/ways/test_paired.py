@@ -1,24 +1,32 @@
-"""Intervals of means, accuracies and differences: SciPy, simulated coverage; their digits."""
+"""Intervals of means, accuracies, differences and scores: SciPy, simulated coverage; digits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
+from sacrebleu import metrics as sacre
 from scipy.stats import binom, binomtest, ttest_rel
+from support import gained_lists as gained
+from support.raising import raises
 
-from bpa_ppl._runtime.messages import format_with_spread
+from bpa_ppl import DataError, corpus_score, from_lists
 from bpa_ppl.diagnostics.ways.paired import (
     ADDED,
     ADDED_DIFFERENCES,
     ScoreChange,
+    bootstrap_interval,
+    compare_choices,
+    draw_resamples,
     estimate_interval,
     estimate_proportion,
+    score_resamples,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
-from bpa_ppl.gains.metric import Score
 
 #: Values of some lists, their weights, and the true mean.
 Sample = tuple[np.ndarray, np.ndarray, float]
@@ -82,16 +90,19 @@ def test_intervals_cover_the_mean_at_their_level(
         assert trials - missed <= binom.ppf(1 - 1e-3, trials, 0.95)
 
 
+def score(value: float) -> Any:
+    return replace(corpus_score(["a"], ["a"], "ter"), value=value, decimals=4)
+
+
 @pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e20, 1e59])
 @pytest.mark.parametrize("width", [0.1, 1e-17])
 def test_numbers_of_any_scale_are_short(scale: float, width: float) -> None:
     low, high = scale / 8 - width * scale, scale / 8 + width * scale
     row = BaselineRow(Way.FIRST, "baseline", 9, scale, 0.5, scale / 8, low, high)
     assert max(map(len, row.cells)) < 40
-    scores = [Score(value, "mqm", "mqm", "", {}, 4) for value in (scale, 2 * scale)]
+    scores = list(map(score, (scale, 2 * scale)))
     for change in (ScoreChange(*scores, scale / 8, low, high), ScoreChange(*scores, scale)):
         assert max(map(len, change.cells)) < 40
-    assert len(format_with_spread(scale, scale / 9)) < 40
 
 
 @pytest.mark.parametrize(("scale", "decimals"), [(1e-5, 8), (0.04, 4), (1, 3), (1000, 3)])
@@ -126,3 +137,98 @@ def test_weights_of_lists_repeat_them() -> None:
     for weight in (1.0, 3.0):
         _, low, high = estimate_interval(values, np.full(4, weight))
         assert (low, high) == pytest.approx((expected.low, expected.high))
+
+
+def test_a_change_has_the_digits_of_its_interval() -> None:
+    narrow = ScoreChange(score(0.0003), score(0.00042), 0.00012, 0.00002, 0.00022, "better")
+    words = "TER 0.00030 → 0.00042 (+0.00012, 95% interval +0.00002 to +0.00022)"
+    assert str(narrow) == words
+
+
+TEXTS = [["a b c d e", "a b", "a b c d"], ["x y", "x y z w v"]]
+
+
+REFERENCES = [("a b c d e",), ("x y z w",)]
+
+
+LISTS = from_lists(
+    TEXTS,
+    [np.arange(3.0)[:, None], np.arange(2.0)[:, None]],
+    ["LM0"],
+    references=REFERENCES,
+    extras={"comet": [[0.1, 0.2, 0.3], [0.4, 0.5]]},
+)
+
+
+@pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "comet"])
+def test_scores_agree_with_sacrebleu(metric: str) -> None:
+    board = compare_choices(LISTS, [1, 0], [2, 1], metric)
+    befores, afters = ([getattr(one, of) for one in board.changes] for of in ("before", "after"))
+    assert (board.changed, board.sentences, befores[0].metric) == (2, 2, metric)
+    others = {"ter", "bleu"} - {metric}
+    assert {score.metric for score in afters[1:]} == {*others, "length"}
+    scorers = {"ter": sacre.TER(), "bleu": sacre.BLEU(tokenize="none", force=True)}
+    streams = [[refs[0] for refs in REFERENCES]]
+    for scores, texts in ((befores, ["a b", "x y"]), (afters, ["a b c d", "x y z w v"])):
+        for score in scores:
+            if score.metric in scorers:
+                expected = scorers[score.metric].corpus_score(texts, streams).score
+                assert score.value == pytest.approx(expected)
+    assert str(board.changes[-1]) == "length 0.444 → 1.000 (+0.556)"
+    names = [name if name == "comet" else name.upper() for name in (metric, *sorted(others)[::-1])]
+    lines = str(board).splitlines()[2:]
+    assert [line.split()[0] for line in lines[: len(names) + 1]] == [*names, "length"]
+
+
+def test_only_requested_score_without_references() -> None:
+    bare = LISTS.without("references")
+    small = bare.with_extras(comet=1e-4 * np.asarray(bare.extras["comet"]))
+    for lists, words in (
+        (bare, "comet 0.2500 → 0.3500 (+0.1000)"),
+        (small, "comet 0.000025 → 0.000035 (+0.000010)"),
+    ):
+        (change,) = compare_choices(lists, [0, 0], [1, 1], "comet").changes
+        assert str(change) == words
+    with raises(DataError, "missing-references", parameter="references"):
+        compare_choices(bare, [0, 0], [1, 1], "ter")
+
+
+@pytest.fixture
+def counts() -> np.ndarray:
+    """Counts of TER (draws, sentences, 2)."""
+    rng = np.random.default_rng(4)
+    edits = rng.integers(0, 9, size=(3, 40))
+    return np.stack([edits, np.full_like(edits, 8)], axis=-1).astype(float)
+
+
+def test_replicates_are_scores_of_resampled_sentences(counts: np.ndarray) -> None:
+    new, draws = draw_resamples(50, sentences=40, draws=3, seed=2)
+    both, of_sentences, of_draws = score_resamples(counts, "ter", (new, draws))
+    rates = lambda sums: 100 * sums[0] / sums[1]  # noqa: E731
+    for b in range(50):
+        rows = np.repeat(np.arange(40), new[b].astype(int))
+        each = [rates(draw[rows].sum(axis=0)) for draw in counts]
+        assert of_sentences[b] == pytest.approx(np.mean(each))
+        assert both[b] == pytest.approx(np.mean([each[d] for d in draws[b]]))
+        whole = [rates(counts[d].sum(axis=0)) for d in draws[b]]
+        assert of_draws[b] == pytest.approx(np.mean(whole))
+
+
+def test_differences_are_paired(counts: np.ndarray) -> None:
+    better = counts[0].copy()
+    better[:, 0] = np.maximum(better[:, 0] - 1, 0)
+    low, high = bootstrap_interval(np.stack([counts[0], better]), "ter", seed=3)
+    assert low < (better - counts[0])[:, 0].sum() / counts[0, :, 1].sum() * 100 < high < 0
+    unpaired = score_resamples(counts[:1], "ter", draw_resamples(1000, 40, 1))[1].std()
+    assert high - low < unpaired
+    assert bootstrap_interval(np.stack([counts[0]] * 2), "ter") == (0, 0)
+
+
+def test_scores_say_how_many_choices_are_judged() -> None:
+    lists, rng = gained.lists(1, 60, missing=True), np.random.default_rng(3)
+    choices = [rng.integers(0, lists.sizes) for _ in range(2)]
+    chosen = (np.asarray(lists.extras["mqm"])[lists.offsets[:-1] + choice] for choice in choices)
+    before, after = (np.isfinite(values).sum() for values in chosen)
+    note = f"judged, {before} of canonical and {after} of adapted"
+    assert note in str(compare_choices(lists, *choices, "mqm"))
+    assert "judged" not in str(compare_choices(lists, *choices, "LM0"))

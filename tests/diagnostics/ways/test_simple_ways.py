@@ -20,18 +20,16 @@ from scipy.stats import binomtest, norm, sem, ttest_rel
 from support import gained_lists as gained
 from support import preferred_lists as preferred
 from support.gained_lists import SIMPLE
-from support.posteriors import with_parts, with_record
+from support.posteriors import recorded_comparison, with_parts, with_record
 from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.ways.compare_ways import (
     BaselineComparison,
-    compare_adapted,
     read_comparison,
     to_record,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
-from bpa_ppl.gains.judged import Judged
 
 #: Loops over lists, and draws.
 Case = Callable[[], tuple[Any, bpa.Draws]]
@@ -174,5 +172,6 @@ def test_too_few_lists_and_those_of_other_sentences_are_refused(case: Case) -> N
 
 
 def test_one_list_is_not_compared_by_adapt() -> None:
-    pool = gained.lists(1)[:1]
-    assert compare_adapted(gained.posterior(pool), Judged.by_gains(pool), gained.MQM) is None
+    with pytest.warns(bpa.BpaWarning, match="one judged list teaches little"):
+        posterior = bpa.adapt(gained.lists(1)[:1], gain="mqm", sampler="map")
+    assert recorded_comparison(posterior) is None

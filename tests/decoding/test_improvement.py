@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,33 +11,42 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray
-from support.html_outline import Outline
+from support.html_outline import Outline, render
 from support.posteriors import (
     GainColumn,
     ObservedRecord,
     RecipeRecord,
     Record,
     name_weights,
+    recorded_comparison,
     with_parts,
 )
+from support.preferred_lists import TRUE, AnswerLoops, tables_of
+from support.preferred_lists import judged as answered
 from support.raising import raises
 from support.registries import GAINS
 
-from bpa_ppl import DataError, Draws, NBest, Reranker, UsageError, adapt, corpus_score, from_lists
-from bpa_ppl.adapting.adapt import adapt_draws
+import bpa_ppl as bpa
+from bpa_ppl import (
+    DataError,
+    Draws,
+    NBest,
+    Reranker,
+    UsageError,
+    adapt,
+    corpus_score,
+    from_lists,
+    rerank,
+)
 from bpa_ppl.decoding.improvement import (
     Improvement,
     describe_changes,
     describe_improvement,
+    describe_systems,
     evaluate_improvement,
     report_page,
 )
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.page import Headline, page
-from bpa_ppl.diagnostics.samplers.comparison import compare_downstream
-from bpa_ppl.diagnostics.ways.paired import ScoreChange
-from bpa_ppl.gains.gains import resolve
-from bpa_ppl.gains.metric import Score
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 HOSTILE = "<script>alert(1)</script>"
@@ -76,13 +86,15 @@ def test_scores_are_corpus_scores(improvement: Improvement) -> None:
         scores = [corpus_score(texts, pool.references, metric).value for texts in (before, after)]
         assert change.after.value == pytest.approx(scores[1])
         assert change.difference == pytest.approx(scores[1] - scores[0])
-    choices = improvement.after, improvement.before
-    compared = compare_downstream(pool, *choices)
-    for one, change in zip(compared["scores"], improvement.changes, strict=True):
+    bare, compared = (
+        bpa.compare({"low": draws(-1.0)}, draws(1.0), test=lists).samplers[0].downstream["scores"]
+        for lists in (pool.without("references"), pool)
+    )
+    assert bare == []
+    for one, change in zip(compared, improvement.changes, strict=True):
         assert one.pop("metric") == change.after.metric
         assert one.pop("score") == change.after.value
         assert one.items() <= vars(change).items()
-    assert compare_downstream(pool.without("references"), *choices)["scores"] == []
     assert [change.cells[0] for change in improvement.changes] == ["TER", "BLEU", "length"]
 
 
@@ -151,24 +163,23 @@ def test_baseline_without_canonical_weights() -> None:
 @pytest.mark.usefixtures("without_drawing")
 def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
     pool = lists(10).with_extras(comet=np.tile([0.25, 0.75], 10))
-    metric = resolve(name, pool)
     options = {"prior": "isotropic:variance=0.1,mean=0", "sampler": "map"}
     for likelihood in ("oracle", "margin", "risk", "pairs") if name == "ter" else ("risk",):
-        posterior = adapt_draws(pool, gain=name, likelihood=likelihood, **options)
+        posterior = adapt(pool, gain=name, likelihood=likelihood, **options)
         improvement = evaluate_improvement(pool, posterior)
         title = improvement.changes[0].cells[0]
-        assert title == (name if metric.columns else name.upper())
+        assert title == (name if name == "comet" else name.upper())
         # The first metric that the verdict names, if it names one.
         named = re.search(r"\b(TER\+BLEU|TER|BLEU|CHRF|WER|CER|comet)\b", str(improvement))
         assert named is None or named[1] == title
         words = " in words" if name in ("ter", "bleu", "chrf", "ter+bleu", "wer") else ""
-        unit = name if metric.columns else f"{name} gain{words}"
+        unit = name if name == "comet" else f"{name} gain{words}"
         assert improvement.comparison.unit == unit
         reranker = Reranker(posterior, unchecked=True)
         summary = rerank_to(pool, reranker, tmp_path / "out", tmp_path / "details")
         keys = [change.after.metric for change in summary.scores.changes]
         related = {"ter", "bleu"} if name in ("ter", "bleu", "ter+bleu") else set()
-        related |= {"length"} if "references" in metric.needs else set()
+        related |= {"length"} if name != "comet" else set()
         assert (keys[0], set(keys[1:])) == (name, related - {name})
         if likelihood != "oracle":
             assert summary.baselines is not None
@@ -201,7 +212,7 @@ def test_largest_changes_are_shown_and_escaped(improvement: Improvement) -> None
     verdict, _ = describe_improvement(improvement, ["mind"])
     assert (verdict.passed, list(verdict.advice)) == (True, ["mind"])
     (section,) = describe_changes(improvement)
-    html = page("Choices", Headline("better"), [section])
+    html = render([section])
     assert html.count("<article>") == 10
     assert "Of 40 choices that changed, 32 got better by TER, 8 worse and 0 neither." in html
     titles = re.findall(r"<h3>(\d+) edits? (fewer|more) \(list (\d+)\)</h3>", html)
@@ -239,7 +250,7 @@ def test_column_of_the_posterior_determines_the_verdict() -> None:
     alone = pool.without("references", "sources")
     improvement = evaluate_improvement(alone, posterior)
     (section,) = describe_changes(improvement)
-    html = page("Choices", Headline("better"), [section])
+    html = render([section])
     assert "comet better by 0.5 (list 0)" in html
     assert "before, comet 0.25<" in html
 
@@ -301,13 +312,6 @@ def test_sentences_without_both_judgements_are_excluded() -> None:
         evaluate_improvement(nothing, posterior)
 
 
-def test_a_change_has_the_digits_of_its_interval() -> None:
-    scores = (Score(value, "comet", "comet", "", {}, 4) for value in (0.0003, 0.00042))
-    narrow = ScoreChange(*scores, 0.00012, 0.00002, 0.00022, "better")
-    words = "comet 0.00030 → 0.00042 (+0.00012, 95% interval +0.00002 to +0.00022)"
-    assert str(narrow) == words
-
-
 @pytest.mark.parametrize(("count", "verdict"), [(5, "unclear"), (6, "better")])
 def test_equal_changes_of_few_lists_are_unclear(count: int, verdict: str) -> None:
     texts = [["a b c d", "a b c e"]] * count
@@ -324,3 +328,128 @@ def test_choices_that_are_better_than_random_by_the_same_in_all_lists_have_helpe
     assert result.verdict == "yes"
     random = result.comparison.sentence(result.comparison.row("random candidate"))
     assert random.endswith("random candidate: mean mqm 0.500 → 1.000 (+0.500) on 9 new lists")
+
+
+def judged(**extras: Sequence[object]) -> NBest:
+    """Return eight lists of three; the canonical weight chooses the first, the draws the second."""
+    texts = [[f"a b {s}", f"a c {s} {HOSTILE}", f"a c d {s}"] for s in range(8)]
+    features = [[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]] * 8
+    lists = from_lists(texts, features, ["lm", "qe"], sources=[f"{s} {HOSTILE}" for s in range(8)])
+    return lists.with_extras(**{name: [*values] * 8 for name, values in extras.items()})
+
+
+def adapted() -> Draws:
+    weights = np.random.default_rng(0).normal([0.5, 1.0], 0.01, (4, 300, 2))
+    return name_weights(
+        weights,
+        ("lm", "qe"),
+        constants={"canonical": np.array([1.0, 0.0])},
+        record=Record(recipe=RecipeRecord(gain=GainColumn("mqm"))),
+    )
+
+
+@pytest.mark.usefixtures("without_drawing")
+def test_page_of_judged_lists() -> None:
+    lists = judged(system=["X", HOSTILE, "Z"], mqm=[-4.0, -2.5, 0.0])
+    html = report_page(adapted(), lists, top=1)
+    assert HOSTILE not in html
+    assert "Choices by system" in html
+    assert "Of 8 choices that changed, 8 got better by mqm, 0 worse and 0 neither." in html
+    assert html.count("<article>") == 8
+    assert html.count("mqm better by 1.5") == 8
+    assert html.count("before: X, mqm −4<") == 8
+    improvement = evaluate_improvement(lists, adapted())
+    assert improvement.explanations[3].deciding == ("qe",)
+    shares = Outline(render(describe_systems(improvement)))
+    assert shares.column(0, "adapted weights") == {HOSTILE: "100.0%", "X": "0.0%", "Z": "0.0%"}
+    assert shares.column(0, "change") == {HOSTILE: "+100.0", "X": "−100.0", "Z": "+0.0"}
+    terms = Outline(render(describe_changes(improvement)))
+    contributions = terms.column(0, "contribution")
+    assert list(contributions) == ["qe", "lm", "together"]
+    assert float(contributions["qe"]) == pytest.approx(1.0, abs=0.01)
+    assert float(contributions["lm"].replace("−", "-")) == pytest.approx(-0.5, abs=0.01)
+
+
+@pytest.mark.usefixtures("without_drawing")
+def test_pages_without_systems_and_without_judgements() -> None:
+    html = report_page(adapted(), judged(mqm=[-4.0, -2.5, 0.0]), top=1)
+    assert "Choices by" not in html
+    assert "Which choices changed" in html
+    html = report_page(adapted(), judged(system=["X", "Y", "Z"]), top=1)
+    assert "It is unknown whether it helped: the lists have neither references nor" in html
+    assert "8 of 8 choices changed compared with the canonical weights." in html
+    assert "Did it help?" not in html
+    assert "mqm" not in Outline(html).tables[0][0]
+    assert html.count("<h4>after: Y</h4>") == 8
+
+
+def test_choices_that_are_partly_judged() -> None:
+    mqm = np.array([[-4.0, -2.5, 0.0]] * 8)
+    mqm[:3, 1] = np.nan
+    lists = judged().with_extras(mqm=mqm.ravel())
+    improvement = evaluate_improvement(lists, adapted())
+    assert (improvement.sentences, len(improvement.explanations)) == (5, 8)
+    html = render(describe_changes(improvement))
+    assert "5 got better by mqm, 0 worse and 0 neither; 3 are not judged." in html
+    assert html.count("after, mqm unknown") == 3
+    assert html.index("better by") < html.index("mqm unknown")
+
+
+def test_choices_are_those_of_rerank() -> None:
+    lists, draws = judged(), adapted()
+    result = rerank(lists, draws)
+    changes = evaluate_improvement(lists, draws)
+    np.testing.assert_array_equal(changes.after, result.choice)
+    np.testing.assert_array_equal(changes.before, result.canonical)
+    bare = with_parts(draws, constants={})
+    assert evaluate_improvement(lists, bare).baseline == "first candidate"
+
+
+@pytest.mark.slow
+def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
+    """`adapt`, files, `rerank`, its summary and the report agree, and the intervals contain it."""
+    result = bpa.adapt(answered(4, 60, size=3, answers=2), None, sampler="laplace")
+    recorded = recorded_comparison(result)
+    new = answered(5, 2000, size=3, answers=2)
+    comparison = bpa.compare_baselines(new, result, choice=bpa.rerank(new, result).choice)
+    inside, outside = recorded.row("adapted weights"), comparison.row("adapted weights")
+    assert inside.gain_low <= outside.gain <= inside.gain_high
+    plain = AnswerLoops(new.with_sentence_extras(rankings=[None] * 2000))
+    tables, draws = tables_of(new), bpa.as_weight_draws(result)
+    accuracy = plain.accuracy([table @ draws.mean for table in tables])
+    assert outside.gain == pytest.approx(accuracy.mean())
+    best = plain.accuracy([table @ TRUE for table in tables]).mean()
+    assert best - 0.03 < outside.gain <= best + 0.02
+    single = next(row for row in comparison.rows if row.name == "noise")
+    assert single.verdict == "better"
+    assert abs(single.gain - 0.5) < 0.05
+    # Files, JSON, the summary of `rerank_to`, and the report.
+    bpa.write_posterior(result, tmp_path / "p.nc")
+    again = bpa.read_posterior(tmp_path / "p.nc")
+    assert str(recorded_comparison(again)) == str(recorded)
+    summary = rerank_to(new, bpa.Reranker(again), tmp_path / "out")
+    assert str(summary.baselines) == str(comparison)
+    improvement = evaluate_improvement(new, again)
+    assert str(improvement.comparison) == str(comparison)
+    (change,) = improvement.changes
+    baseline = comparison.baseline
+    assert (change.difference, change.after.value) == (baseline.difference, outside.gain)
+    assert improvement.sentences == 2000
+    assert f"accuracy {baseline.gain:.4f} → {outside.gain:.4f}" in str(improvement)
+    (section,) = describe_improvement(improvement)[1]
+    assert section.title == "Did it help?"
+    assert improvement.notes == []
+
+
+def test_references_are_scored_as_well(tmp_path: Path) -> None:
+    """The corpus scores remain if lists have references and answers."""
+    result = bpa.adapt(answered(9, 30), None, sampler="map")
+    new = answered(10, 20).with_references([f"{s} 0" for s in range(20)])
+    summary = rerank_to(new, bpa.Reranker(result), tmp_path / "out")
+    assert summary.scores.changes
+    assert summary.baselines.unit == "accuracy"
+    bare = rerank_to(new.without("preferences"), bpa.Reranker(result), tmp_path / "out")
+    assert bare.scores.changes
+    assert bare.baselines is None
+    ties = new.without("preferences", "references").with_sentence_extras(ties=[[[0, 1]]] * 20)
+    assert evaluate_improvement(ties, result).verdict == "unknown"
