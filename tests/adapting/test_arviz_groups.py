@@ -16,9 +16,6 @@ from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.densities.dimensions import label_sites
-from bpa_ppl.densities.model_target import make_model_target
-from bpa_ppl.extending import Target
 
 ROWS = pd.DataFrame(
     {
@@ -102,11 +99,6 @@ def nothing_observed() -> None:
     numpyro.sample("x", dist.Normal(0.0, 1.0))
 
 
-@pytest.fixture(scope="module")
-def target() -> Target:
-    return make_model_target(schools, (ROWS["error"], ROWS["effect"]))
-
-
 @pytest.mark.parametrize(
     ("options", "parameter", "code", "names"),
     [
@@ -123,11 +115,11 @@ def target() -> Target:
     ],
 )
 def test_wrong_names_and_lengths_are_refused_before_sampling(
-    target: Target, options: dict[str, Any], parameter: str, code: str, names: str
+    options: dict[str, Any], parameter: str, code: str, names: str
 ) -> None:
     error = DataError if code == "duplicate" else UsageError
     with raises(error, code, parameter=parameter, match=names):
-        label_sites(target, options.get("coords"), options.get("dims"))
+        bpa.sample(schools, (ROWS["error"], ROWS["effect"]), **options)
 
 
 @pytest.mark.parametrize(

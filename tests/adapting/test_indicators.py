@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
+from support.command_line import succeed
 from support.raising import capture_notes
 
-from bpa_ppl import Draws, NBest, adapt, as_weight_draws, from_lists, rerank
-from bpa_ppl.diagnostics.pages.report import posterior_page
+from bpa_ppl import Draws, NBest, adapt, as_weight_draws, from_lists, rerank, write_posterior
 
 NAMES = [f"S{k}" for k in range(10)]
 LAPLACE: dict[str, Any] = {"gain": "mqm", "sampler": "laplace"}
@@ -71,7 +72,7 @@ def log_evidence(draws: Draws, nbest: NBest) -> float:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_drawing")
-def test_indicators_that_explain_nothing_are_left_out() -> None:
+def test_indicators_that_explain_nothing_are_left_out(tmp_path: Path) -> None:
     pool = lists(effect=0.0, noise=1.0)
     with capture_notes() as notes:
         draws = as_weight_draws(adapt(pool, None, **WITH))
@@ -81,7 +82,9 @@ def test_indicators_that_explain_nothing_are_left_out() -> None:
     assert record.log_bayes_factor < -3
     assert note.level == logging.WARNING
     assert note.message == str(record)
-    assert note.message[1:] in posterior_page(draws)
+    write_posterior(draws, tmp_path / "p.nc")
+    succeed("report", tmp_path / "p.nc", "-o", tmp_path / "page.html")
+    assert note.message[1:] in (tmp_path / "page.html").read_text("utf-8")
     # The posterior is that of the lists without the column.
     plain = as_weight_draws(adapt(pool, None, **LAPLACE))
     assert draws.features == plain.features == ("comet",)

@@ -32,19 +32,7 @@ from bpa_ppl import (
     log_density,
     rerank,
 )
-from bpa_ppl.adapting.prepare import choose_likelihood
-from bpa_ppl.extending import (
-    Likelihood,
-    Lists,
-    Metric,
-    choose_prior,
-    log_linear,
-    observe,
-    oracles,
-    prepare,
-)
-from bpa_ppl.gains.judged import find_judged
-from bpa_ppl.models.likelihoods.likelihood import Observations
+from bpa_ppl.extending import Likelihood, Lists, choose_prior, log_linear, observe, oracles, prepare
 
 CANONICAL = {"a": 0.5, "b": -0.2}
 quiet = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
@@ -84,10 +72,9 @@ def test_observations_have_one_protocol(name: str, lists: NBest) -> None:
     """What a likelihood observes is scored lists or comparisons, and both have the same parts."""
     prepared = prepare(lists, CANONICAL, gain="grade", likelihood=name)
     observed = observe(prepared)
-    data: Observations = observed
     likelihood = prepared.likelihood  # that of the gain in place of `none`
     assert (observed.choices is not None) == (likelihood.observes == "preferences")
-    assert likelihood.defaults(data).observes == likelihood.observes
+    assert likelihood.defaults(observed).observes == likelihood.observes
     assert {"texts", "features", "oracles"} <= observed.hashes().keys()
     assert observed.record().sentences == len(observed.lists)
     table = observed.table()
@@ -331,8 +318,8 @@ def test_one_chosen_of_two_is_a_logistic_regression() -> None:
 
 
 def test_the_default_likelihood_of_choices_of_two() -> None:
-    def choose(gain: Metric, lists: NBest) -> Likelihood:
-        return choose_likelihood(gain, lists, of_two=find_judged(lists, gain).of_two)
+    def choose(gain: Any, lists: NBest) -> Likelihood:
+        return prepare(lists, None, gain=gain).likelihood
 
     pairs = judged_pairs(8, 1.0, 0)
     graded = pairs.with_extras(chosen=np.arange(16.0))

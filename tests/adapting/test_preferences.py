@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 from scipy.special import expit
+from support.command_line import succeed
 from support.raising import raises
 from support.reference_model import given
 from support.registries import LIKELIHOODS
-from support.targets import by_domain, starting_at_zero
+from support.targets import by_domain
 
 from bpa_ppl import (
     DataError,
@@ -24,14 +25,9 @@ from bpa_ppl import (
     check,
     from_lists,
     log_density,
-    read_posterior,
     write_posterior,
 )
 from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.densities.target import constrain_draws, evaluate
-from bpa_ppl.diagnostics.pages.raters import compare_raters
-from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.gains.preferences import agreement, iter_choices
 
 TRUE = np.array([1.0, -0.6])
 NAMES = ("LM0", "WP0")
@@ -65,7 +61,7 @@ def lists() -> NBest:
 def adapted(lists: NBest, **options: Any) -> Draws:
     options = {"prior": "isotropic:variance=1.0", **options}
     options |= {} if "sampler" in options else {"sampler": "imh:draws=500"}
-    return as_weight_draws(adapt(lists, ZERO, **options))
+    return as_weight_draws(adapt(lists, **{"weights": ZERO, **options}))
 
 
 def test_weights_are_found_from_preferences(lists: NBest) -> None:
@@ -157,44 +153,36 @@ def of_two_raters(count: int) -> NBest:
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_drawing")
 def test_slip_rates_of_raters_are_found(tmp_path: Path) -> None:
-    judged = of_two_raters(RATED)
-    posterior = as_weight_draws(adapt(judged, NONE, **SMALL))
+    judged, path = of_two_raters(RATED), tmp_path / "p.nc"
+    posterior = adapted(judged, weights=NONE, **SMALL)
     assert posterior.record.likelihood.settings["slip"] == "raters"
     assert posterior.record.observed.raters == {"ann": RATED, "bob": RATED}
-    assert check(posterior)
-    raters = compare_raters(posterior)
-    for name, slip in SLIPS.items():
-        _, low, high = raters.slips[name]
-        assert low < slip < high
-    assert raters.slips["ann"][2] < raters.slips["bob"][1]
-    write_posterior(posterior, tmp_path / "p.nc")
-    again = compare_raters(read_posterior(tmp_path / "p.nc"))
-    assert str(again) == str(raters)
-    assert raters.agreement == agreement(iter_choices(judged))
-    page = posterior_page(posterior)
-    assert str(raters.agreement) in page.replace("&#39;", "'")
-    assert all(f"{mean:.3f}" in page for mean, _, _ in raters.slips.values())
+    write_posterior(posterior, path)
+    raters = json.loads(succeed("check", path, "--json").out)["raters"]
+    intervals = {name: slip["interval"] for name, slip in raters["slips"].items()}
+    assert all(low < SLIPS[name] < high for name, (low, high) in intervals.items())
+    assert intervals["ann"][1] < intervals["bob"][0]
+    entries = judged.sentence_extras["preferences"]
+    alike = sum(ann["candidates"] == bob["candidates"] for ann, bob in entries)
+    assert (raters["agreement"]["pairs"], raters["agreement"]["alike"]) == (RATED, alike)
+    succeed("report", path, "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert all(f"{slip['mean']:.3f}" in page for slip in raters["slips"].values())
 
 
 def test_log_likelihoods_have_slip_rates_and_weights() -> None:
     judged = of_two_raters(30)
-    with starting_at_zero():
-        target = log_density(judged, NONE, prior=SMALL["prior"])
-    constants = require_adaptation(target).observed.constants()
+    posterior = adapted(judged, weights=NONE, sampler="laplace:draws=9")
+    constants = posterior.draws.constants
     np.testing.assert_array_equal(constants["observation_rater"][-4:], [0, 1, 0, 1])
     *_, ann, bob = constants["observation_weight"]
     (of_ann, of_bob) = judged.sentence_extras["preferences"][-1]
     assert (ann, bob) == (of_ann["weight"], of_bob["weight"]) == (2.5, 2.5)
-    rng = np.random.default_rng(2)
-    z = {name: rng.normal(size=(1, 3, *np.shape(start))) for name, start in target.start.items()}
-    with jax.enable_x64(True):
-        values = constrain_draws(target, z)
-        (pointwise,) = evaluate(target, z)[1].values()
-    scores = values["weights"] @ judged.features[-2:].T.astype(float)
+    scores = posterior.weights @ judged.features[-2:].T.astype(float)
     winner, loser = of_bob["candidates"]
-    slip = values["slip"][..., 1]
+    slip = posterior.draws.values["slip"][..., 1]
     p = (1 - slip) * expit(scores[..., winner] - scores[..., loser]) + slip / 2
-    np.testing.assert_allclose(pointwise[..., -1], bob * np.log(p), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(posterior.pointwise[..., -1], bob * np.log(p), rtol=1e-4, atol=1e-5)
 
 
 def test_one_rater_has_the_rate_of_the_setting() -> None:

@@ -16,8 +16,6 @@ from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.adapting.finish import describe_adaptation
 from bpa_ppl.adapting.settings import PRESETS, resolve_settings
 from bpa_ppl.extending import Settings
-from bpa_ppl.lists.candidate_columns import read_column
-from bpa_ppl.lists.nbest import measure_deviation
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}
@@ -32,7 +30,7 @@ def test_any_other_gain_has_pairs_weighted_by_differences(options: dict[str, Any
     lists = judged_lists(20)
     options = {"weights": {"logprob": 0.1}, "prior": "isotropic:variance=0.1", **options}
     options["gain"] = "comet"
-    unit = measure_deviation(lists, read_column(lists, "comet"))
+    unit = lists.spread[lists.feature_names.index("comet")]
     pairs = {"name": "pairs", "exponent": 0.25, "power": 0.75}
     pairs["unit"] = pytest.approx(unit, rel=0.005)
     expected = {

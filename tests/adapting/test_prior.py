@@ -34,8 +34,6 @@ from bpa_ppl import (
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.adapting.finish import describe_adaptation
 from bpa_ppl.extending import StartingWeights
-from bpa_ppl.models.priors.isotropic import expected_scale
-from bpa_ppl.weights import equal_weights
 
 SIZE = 6
 
@@ -222,7 +220,7 @@ def test_intervals_of_pairs_contain_the_weights_and_narrow_ones_do_not() -> None
     # Of 60; 95 % are 57, and fewer than 52 have a probability of 1 % if the intervals do not depend
     # on each other.
     assert sum(count_covered(seed, "isotropic") for seed in range(15)) >= 52
-    plugged = Isotropic(scale=expected_scale(4))
+    plugged = Isotropic(scale=1 / np.sqrt(2 * 4))
     assert sum(count_covered(seed, plugged) for seed in range(5)) < 10  # of 20
 
 
@@ -257,7 +255,7 @@ def test_a_given_scale_is_not_learned() -> None:
     said = "the posterior equals its prior: no sentence was judged"
     assert Note(logging.INFO, said) in notes
     assert all(note.level == logging.INFO for note in notes)
-    assert empty.record.prior.scale == pytest.approx(expected_scale(2))
+    assert empty.record.prior.scale == pytest.approx(1 / np.sqrt(2 * 2))
     assert empty.record.observed.sentences == 0
     whole = Prior.isotropic({"f0": 0.0, "f1": 1.0}, 0.5)
     assert np.asarray(prior_of(prior=whole)[0].variance).tolist() == [0.5, 0.5]
@@ -274,11 +272,9 @@ def test_without_judgements_the_mean_of_standardised_features_ranks() -> None:
 
 def test_equal_weights_are_per_standard_deviation_with_the_sign_of_the_feature() -> None:
     pool = simulated(20, np.array([1.0, 1.0]))
-    found = equal_weights(pool, ["f1"])
-    np.testing.assert_allclose(found.values_array, np.array([1, -1]) / (4 * pool.spread))
     start = StartingWeights("equal", lower_is_better=["f1"])
     target = log_density(pool, start, gain="gain")
-    np.testing.assert_allclose(target.prior.mean, found.values_array)
+    np.testing.assert_allclose(target.prior.mean, np.array([1, -1]) / (4 * pool.spread))
     assert describe_adaptation(require_adaptation(target)).start == "equal"
 
 
@@ -309,3 +305,15 @@ def test_other_settings_of_the_likelihood_are_warned_about() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", BpaWarning)
         posterior_of(1.5, prior)
+
+
+def test_weights_of_features_that_agree_are_correlated() -> None:
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(50, 4, 2))
+    features[..., 1] = 3 * features[..., 0] + rng.normal(size=(50, 4))
+    centred = features - features.mean(axis=1, keepdims=True)
+    features += 100 * rng.normal(size=(50, 1, 2))  # differences between lists do not count
+    lists = from_lists([["w", "x", "y", "z"]] * 50, features, ["a", "b"])
+    prior = log_density(lists.with_sentence_extras(preferences=[[[0, 1]]] * 50)).prior
+    found = prior.covariance[0, 1] / np.sqrt(np.prod(np.diag(prior.covariance)))
+    assert found == pytest.approx(np.corrcoef(centred.reshape(-1, 2).T)[0, 1] / 2, abs=1e-3)

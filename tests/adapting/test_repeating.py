@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support import reference_model
+from support.command_line import run
 from support.posteriors import name_weights, read_weight_draws, with_record
 from support.raising import raises
 from support.registries import FEATURES, GAINS, LIKELIHOODS
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Isotropic, NBest, Prior, UsageError, recorded_options
-from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.extending import StartingWeights, log_linear
 
 NAMES = ["lm", "tm", "wp"]
@@ -127,9 +128,10 @@ def test_posteriors_of_other_programs_are_refused() -> None:
             recorded_options(posterior)
 
 
-def test_signatures_are_equal_exactly_for_equal_adaptations() -> None:
+def test_signatures_are_equal_exactly_for_equal_adaptations(tmp_path: Path) -> None:
     def signed(nbest: NBest, weights: Any = CANONICAL, **options: Any) -> str:
-        return signature(bpa.adapt(nbest, weights, **{**FAST, **options}))
+        bpa.write_posterior(bpa.adapt(nbest, weights, **{**FAST, **options}), tmp_path / "p.nc")
+        return str(json.loads(run("check", tmp_path / "p.nc", "--json").out)["signature"])
 
     first = signed(LISTS)
     assert signed(lists_of(0)) == first

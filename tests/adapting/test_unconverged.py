@@ -11,14 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.extras import HAS_EXTRAS
-from support.posteriors import Figures, name_weights, read_weight_draws, with_parts, with_record
+from support.posteriors import (
+    Figures,
+    name_weights,
+    read_weight_draws,
+    with_check,
+    with_parts,
+    with_record,
+)
 from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaError, Draws, NotConverged, Prior, extending
-from bpa_ppl.diagnostics.check.check import check_and_record
-from bpa_ppl.models.priors.learned import learn_hierarchy
 
 NAMES = ("LM0", "TM0")
 DRAWN = np.random.default_rng(0).normal(0.5, 0.2, size=(4, 1000, 2))
@@ -48,10 +52,10 @@ def point(decrement: float) -> Draws:
 POSTERIORS: dict[str, tuple[Callable[[], Draws], bool]] = {
     "chains": (lambda: made(DRAWN), True),
     "chains that disagree": (lambda: made(APART), False),
-    "recorded as passed": (lambda: check_and_record(made(DRAWN).draws)[0], True),
-    "recorded as failed": (lambda: check_and_record(made(APART).draws)[0], False),
+    "recorded as passed": (lambda: with_check(made(DRAWN)), True),
+    "recorded as failed": (lambda: with_check(made(APART)), False),
     "changed since it passed": (
-        lambda: replace(check_and_record(made(DRAWN).draws)[0], values={"weights": APART}),
+        lambda: replace(with_check(made(DRAWN)), values={"weights": APART}),
         False,
     ),
     "importance weights": (lambda: weighted(0.5), True),
@@ -65,18 +69,11 @@ USES: dict[str, Callable[..., Any]] = {
     "rerank": partial(bpa.rerank, LISTS),
     "point_weights": bpa.point_weights,
     "learn_prior": lambda posterior, **options: bpa.learn_prior([posterior] * 2, **options),
-    "learn_hierarchy": lambda posterior, **options: learn_hierarchy({"a": posterior}, **options),
     "Prior.of": Prior.of,
     "Prior.recorded": lambda posterior, **options: Prior.recorded(
         with_parts(posterior, constants=SCALED), **options
     ),
 }
-if HAS_EXTRAS:
-    from bpa_ppl.extras.judging.juries import judges
-    from bpa_ppl.extras.judging.session import Session
-
-    USES["judges"] = lambda posterior, **options: judges(posterior, LISTS, **options)
-    USES["Session"] = lambda posterior, **options: Session(LISTS, prior=posterior, **options)
 #: What describes, stores or compares one, with any verdict, or takes nothing from its draws.
 DESCRIBES = {
     "as_draws",
@@ -119,7 +116,7 @@ def test_the_recorded_verdict_of_a_file_counts(
 ) -> None:
     """The check is not repeated, and the names of files are in the message."""
     for name, weights in (("good", DRAWN), ("bad", APART)):
-        bpa.write_posterior(check_and_record(made(weights).draws)[0], tmp_path / f"{name}.nc")
+        bpa.write_posterior(with_check(made(weights)), tmp_path / f"{name}.nc")
     good, bad = (tmp_path / f"{name}.nc" for name in ("good", "bad"))
     passed, failed = read_weight_draws(good), read_weight_draws(bad)
     monkeypatch.setattr(
@@ -167,4 +164,4 @@ def test_the_table_has_all_that_takes_a_posterior() -> None:
                     continue
                 if {"posterior", "posteriors"} & parameters.keys() and taker != "Prior":
                     takers.add(taker)
-    assert takers - DESCRIBES == USES.keys() - {"learn_hierarchy", "Session", "judges"}
+    assert takers - DESCRIBES == USES.keys()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
@@ -27,8 +25,6 @@ from bpa_ppl import (
     from_lists,
 )
 from bpa_ppl.decoding.rules import Mbr, Predictive
-from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison
-from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
 from bpa_ppl.extending import Rule
 
 DRAWS = 600  # more than one batch
@@ -357,17 +353,18 @@ def test_features_without_weights_and_weights_without_features(toy: NBest) -> No
         rerank(toy, external_posterior(draws, ("LM0", "TM0[0]", "Distortion0")))
 
 
-def compared(*rows: BaselineRow) -> Any:
+def compared(*rows: dict[str, Any]) -> Any:
     """Return draws of the weights x = 1 and y = 1 that record a comparison with simple ways."""
-    every = (BaselineRow("adapted weights", "adapted", 30, 1.0), *rows)
-    comparison = BaselineComparison(every, "grade", rows[0].name, "leave-one-out")
-    record = Record(comparison=msgspec.to_builtins(comparison))
+    adapted = {"name": "adapted weights", "kind": "adapted", "lists": 30, "gain": 1.0}
+    comparison = {"rows": [adapted, *rows], "unit": "grade", "selected": rows[0]["name"]}
+    record = Record(comparison={**comparison, "evaluation": "leave-one-out"})
     return name_weights(np.ones((4, 300, 2)), ("x", "y"), record=record)
 
 
-BETTER = (30, 2.0, 0.5, -1.0, -1.5, -0.5)  # the adapted weights are worse by 0.5 to 1.5
-RIDGE = BaselineRow("ridge regression", "baseline", *BETTER, weights={"x": 1.0, "y": -3.0})
-FIRST = BaselineRow("first candidate", "baseline", 30, 3.0, 0.9, -2.0, -2.5, -1.5)
+#: The adapted weights are worse by 0.5 to 1.5.
+BETTER = {"lists": 30, "gain": 2.0, "difference": -1.0, "low": -1.5, "high": -0.5}
+RIDGE = {**BETTER, "name": "ridge regression", "weights": {"x": 1.0, "y": -3.0}}
+FIRST = {**BETTER, "name": "first candidate"}
 
 
 @pytest.mark.parametrize(
@@ -375,13 +372,13 @@ FIRST = BaselineRow("first candidate", "baseline", 30, 3.0, 0.9, -2.0, -2.5, -1.
     [
         ([RIDGE], 2),
         ([FIRST, RIDGE], 2),  # the first candidate is no weighting of features
-        ([replace(RIDGE, low=-2.5, high=0.5)], 1),  # no clear difference
-        ([replace(RIDGE, difference=1.0, low=0.5, high=1.5)], 1),
+        ([{**RIDGE, "low": -2.5, "high": 0.5}], 1),  # no clear difference
+        ([{**RIDGE, "difference": 1.0, "low": 0.5, "high": 1.5}], 1),
         ([FIRST], 1),
-        ([BaselineRow("best single system", "baseline", *BETTER, weights={"A": 2.0})], 1),
+        ([{**BETTER, "name": "best single system", "weights": {"A": 2.0}}], 1),
     ],
 )
-def test_best_takes_a_clearly_better_simple_way(rows: list[BaselineRow], choice: int) -> None:
+def test_best_takes_a_clearly_better_simple_way(rows: list[Any], choice: int) -> None:
     pool = from_lists([["a", "b", "c"]], [[[0.0, 0.0], [1.0, 2.0], [0.5, -1.0]]], ["x", "y"])
     draws = compared(*rows)
     assert rerank(pool, draws, rule="mean").choice.tolist() == [1]
@@ -392,7 +389,7 @@ def test_best_has_probabilities_of_preferences_and_names_its_weights(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pool = from_lists([["a", "b"]], [[[0.0, 0.0], [1.0, 2.0]]], ["x", "y"])
-    draws = compared(replace(RIDGE, name="logistic regression", slope=0.5))
+    draws = compared({**RIDGE, "name": "logistic regression", "slope": 0.5})
     with caplog.at_level("INFO"):
         reranker = Reranker(draws, rule="best", unchecked=True)
     assert "the weights of the logistic regression choose" in caplog.text

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 from support.posteriors import Record, name_weights
+from support.raising import capture_notes
 
 from bpa_ppl import BpaWarning, Draws, NBest, Reranker, concatenate, from_lists
-from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.drift import DriftMonitor, _Lists, feature_scales
 from bpa_ppl.decoding.improvement import describe_improvement, evaluate_improvement
 

@@ -26,15 +26,7 @@ from support.posteriors import (
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import (
-    DataError,
-    Draws,
-    NBest,
-    Reranker,
-    UsageError,
-    from_lists,
-    rerank,
-)
+from bpa_ppl import DataError, Draws, NBest, Reranker, UsageError, from_lists, rerank
 from bpa_ppl.decoding.drift import feature_scales
 from bpa_ppl.decoding.reranker import with_defaults, without_features
 from bpa_ppl.decoding.rules import AlignedDraws, Decider, Mbr, Predictive

@@ -307,11 +307,10 @@ def test_rejects_invalid_ways_to_fill_gaps() -> None:
         AlignedTexts("source")
 
 
-@pytest.mark.parametrize("missing", [False, True])
-def test_parts_of_lists_are_compared_together(missing: bool, tmp_path: Path) -> None:
+def test_parts_of_lists_are_compared_together(tmp_path: Path) -> None:
     """A later part without the column, but with references, leaves no comparison and no scores."""
     draws = gained.recorded(gained.lists(1))
-    new, reranker = gained.lists(2, 30, missing=missing), Reranker(draws, unchecked=True)
+    new, reranker = gained.lists(2, 30, missing=True), Reranker(draws, unchecked=True)
     choice = rerank(new, draws, unchecked=True).choice
     parts = rerank_to(new.chunks(7), reranker, tmp_path / "out.txt")
     assert str(parts.baselines) == str(compare_baselines(new, draws, choice=choice))

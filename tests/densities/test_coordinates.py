@@ -14,15 +14,24 @@ from support.moment_checks import assert_equal_moments, assert_moments
 from support.posteriors import name_weights, with_parts
 from support.raising import raises
 from support.registries import SAMPLERS
-from support.targets import starting_at_zero
+from support.targets import draw_in_span, starting_at_zero, with_common_scale
 
-from bpa_ppl import DataError, Isotropic, NBest, Prior, UsageError, check, from_lists, log_density
-from bpa_ppl.adapting.adapt import adapt_draws
-from bpa_ppl.adapting.run_sampler import draw
+from bpa_ppl import (
+    DataError,
+    Isotropic,
+    NBest,
+    Prior,
+    UsageError,
+    WeightDraws,
+    adapt,
+    as_weight_draws,
+    check,
+    from_lists,
+    log_density,
+)
 from bpa_ppl.densities.target import evaluate
 from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.extending import NoLikelihood, Sampled, Target
-from bpa_ppl.models.priors.scale import LogNormalScale
 
 FEATURES, LISTS, SIZE = 100, 3, 3
 #: The differences within lists have so many dimensions.
@@ -42,6 +51,10 @@ def judged(
     names = [f"f{k}" for k in range(features)]
     extras = {"quality": gains.tolist()}
     return from_lists(texts, (table * unit).tolist(), names, extras=extras)
+
+
+def adapted(lists: NBest, weights: Any = None, **options: Any) -> WeightDraws:
+    return as_weight_draws(adapt(lists, weights, **options))
 
 
 def correlated() -> Prior:
@@ -73,7 +86,7 @@ def build(name: str, likelihood: str = "oracle") -> Target:
 def in_span(target: Target, sampler: Any) -> Sampled:
     with jax.enable_x64(True):
         assert choose_coordinates(target).dimension == DIRECTIONS
-        return draw(sampler, target)
+        return draw_in_span(sampler, target)
 
 
 def rows_of(target: Target) -> np.ndarray:
@@ -132,24 +145,24 @@ def test_the_mode_and_the_evidence_are_those_of_the_weights() -> None:
     np.testing.assert_allclose(in_directions.log_density, direct.log_density, atol=1e-4)
 
 
-def with_common_scale(deviation: float) -> Target:
+def scaled_target(deviation: float) -> Target:
     """Return a posterior whose first nine weights have a common scale."""
     target = build("canonical")
     shared = np.arange(FEATURES) < 9
     matrix = np.where(np.equal.outer(shared, shared), 0.3, 0.0) + 0.5 * np.eye(FEATURES)
-    scale = LogNormalScale(np.asarray(deviation), shared)
-    given = target.prior._replace(variance=None, covariance=matrix, scale=scale)
+    given = target.prior._replace(variance=None, covariance=matrix)
+    given = with_common_scale(given, deviation, shared)
     return replace(target, data=target.data._replace(prior=given))
 
 
 @pytest.mark.slow
 def test_nuts_draws_the_common_scale_of_many_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     """The weights are those of the integral over the scale, which independent proposals sample."""
-    target = with_common_scale(0.5)
+    target = scaled_target(0.5)
     with jax.enable_x64(True):
-        independent = draw(SAMPLERS.resolve("auto:draws=6000"), target)
+        independent = draw_in_span(SAMPLERS.resolve("auto:draws=6000"), target)
         monkeypatch.setattr("bpa_ppl.samplers.auto.MANY_SCALED", 2 * DIRECTIONS - 1)
-        scaled = draw(SAMPLERS.resolve("auto:draws=2000"), target)
+        scaled = draw_in_span(SAMPLERS.resolve("auto:draws=2000"), target)
         log_density, log_likelihood = evaluate(target, scaled.z)
     assert independent.figures.chosen == "imh"
     assert scaled.figures.chosen_because == "12 directions have a common scale"
@@ -163,12 +176,12 @@ def test_nuts_draws_the_common_scale_of_many_directions(monkeypatch: pytest.Monk
 @pytest.mark.slow
 def test_a_common_scale_is_drawn_for_all_directions() -> None:
     """|z|² of nine weights is τ² χ²(9), and of the others χ²(91)."""
-    target = replace(with_common_scale(0.5), likelihood=NoLikelihood())
+    target = replace(scaled_target(0.5), likelihood=NoLikelihood())
     prior, matrix = target.prior, target.prior.covariance
     with jax.enable_x64(True):
         spanned = choose_coordinates(target)
         assert spanned.dimension == 2 * DIRECTIONS
-        sampled = draw(SAMPLERS["laplace"](draws=4000), target)
+        sampled = draw_in_span(SAMPLERS["laplace"](draws=4000), target)
         log_density, _ = evaluate(target, sampled.z)
     # Sums over log τ have other nodes, which matters far from the centre.
     np.testing.assert_allclose(sampled.log_density, log_density, rtol=3e-3)
@@ -204,7 +217,7 @@ def test_chains_that_stay_keep_all_weights() -> None:
 def test_many_features_are_adapted_and_checked() -> None:
     """300 features of 10 lists have 50 directions, which the check examines with the weights."""
     steps = list[tuple[int, int, str]]()
-    draws = adapt_draws(
+    draws = adapted(
         judged(features=300, lists=10, size=6),
         gain="quality",
         sampler="auto:draws=400",
@@ -236,7 +249,7 @@ def adapt_in(unit: Any, *, canonical: bool, **options: Any) -> np.ndarray:
         options["weights"] = dict(zip(lists.feature_names, TUNED / units, strict=True))
         variances = dict(zip(lists.feature_names, (0.1 / units**2).tolist(), strict=True))
         options["prior"] = Isotropic(variance=variances)
-    draws = adapt_draws(lists, gain="quality", **options)
+    draws = adapted(lists, gain="quality", **options)
     assert check(draws), str(check(draws))
     return draws.mean * units
 
@@ -264,7 +277,7 @@ def under_a_flat_prior() -> np.ndarray:
     """The mean of the weights that the lists alone decide on."""
     lists, prior = judged(1.0, features=3, lists=30, size=6), Isotropic(variance=1e6)
     options: dict[str, Any] = {"gain": "quality", "prior": prior, "likelihood": "oracle"}
-    return adapt_draws(lists, dict(zip(lists.feature_names, TUNED, strict=True)), **options).mean
+    return adapted(lists, dict(zip(lists.feature_names, TUNED, strict=True)), **options).mean
 
 
 @pytest.mark.parametrize("unit", [1e8, 1e20, 1e30])
@@ -274,7 +287,7 @@ def test_the_published_variance_is_wide_for_features_in_small_units(
     """The prior of a canonical weight is N(λ_T, 0.1) in its own unit: the lists decide alone."""
     lists = judged(unit, features=3, lists=30, size=6)
     weights = dict(zip(lists.feature_names, TUNED / unit, strict=True))
-    draws = adapt_draws(lists, weights, gain="quality", likelihood="oracle")
+    draws = adapted(lists, weights, gain="quality", likelihood="oracle")
     assert check(draws), str(check(draws))
     np.testing.assert_allclose(draws.mean * unit, under_a_flat_prior, atol=0.05)
 
@@ -284,7 +297,7 @@ def test_a_prior_without_numbers_is_refused() -> None:
     weights = dict(zip(("f0", "f1", "f2"), TUNED * [1e20, 1.0, 1.0], strict=True))
     lists = judged(np.array([1e-20, 1.0, 1.0]), features=3, lists=30, size=6)
     with raises(DataError, "bad-number", parameter="prior", match=r"f0, 1e\+20 ± 0.32"):
-        adapt_draws(lists, weights, gain="quality")
+        adapted(lists, weights, gain="quality")
 
 
 def test_a_hierarchy_of_many_features_is_refused() -> None:
@@ -292,6 +305,6 @@ def test_a_hierarchy_of_many_features_is_refused() -> None:
     with starting_at_zero():
         target = log_density(judged(features=501), **options)
     with raises(UsageError, "not-supported", parameter="sampler", match="501"):
-        draw(SAMPLERS["auto"](), target)
+        draw_in_span(SAMPLERS["auto"](), target)
     with raises(DataError, "not-supported", parameter="sampler", match="1,004"):
-        draw(SAMPLERS["map"](), target)
+        draw_in_span(SAMPLERS["map"](), target)

@@ -20,7 +20,6 @@ import bpa_ppl as bpa
 from bpa_ppl.densities.mode import modes_of
 from bpa_ppl.densities.model_target import make_model_target, require_simulated
 from bpa_ppl.densities.target import inspect_model
-from bpa_ppl.samplers.starting import draw_starts
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))
@@ -134,19 +133,6 @@ def test_one_of_two_modes_does_not_pass(sampler: str) -> None:
     report = bpa.check(data)
     assert not report
     assert "x: an improper prior (or a masked or scaled one" in str(report)
-
-
-def test_chains_start_apart_where_no_other_modes_are_searched() -> None:
-    """One in each quarter of the range of each value."""
-
-    def many() -> None:
-        numpyro.sample("x", dist.Normal(3.0, 1.0).expand([60]).to_event(1))
-
-    target = make_model_target(many)
-    with jax.enable_x64(True):
-        start = draw_starts(target, 4, 0, lambda *_: None)[0]["x"] - np.asarray(target.start["x"])
-    quarters = np.floor(np.sort(start, axis=0))
-    np.testing.assert_array_equal(quarters, np.tile([[-2], [-1], [0], [1]], 60))
 
 
 def only_the_sum() -> None:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from support.posteriors import name_weights
 from support.raising import capture_notes, raises
 
 import bpa_ppl as bpa
-from bpa_ppl import BpaWarning, DataError, NBest, Reranker, describe, from_lists, log_density
-from bpa_ppl.decoding.improvement import evaluate_improvement
-from bpa_ppl.decoding.writing import rerank_to
+from bpa_ppl import DataError, NBest, from_lists
 from bpa_ppl.extending import Metric
 from bpa_ppl.gains.gains import resolve
-from bpa_ppl.gains.problems import describe_misplaced, describe_outliers
+from bpa_ppl.gains.problems import describe_misplaced, describe_outliers, describe_totals
 
 TER = resolve("ter")
 
@@ -94,23 +91,6 @@ def test_other_gains_need_no_similar_texts(gain: Metric | None) -> None:
     wrong = misplace(lists, "reversed")
     assert describe_misplaced(wrong, TER)
     assert describe_misplaced(wrong, resolve("lm", lists) if gain is None else gain) == ""
-
-
-def test_all_that_scores_with_references_warns(
-    leaflet: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    lists = misplace(leaflet[:20], "next")
-    names = lists.feature_names
-    draws = name_weights(np.ones((1, 4, len(names))), names)
-    with pytest.warns(BpaWarning, match="are nearer to their own reference"):
-        log_density(lists, likelihood="oracle", prior="isotropic:variance=1.0,mean=0")
-    with pytest.warns(BpaWarning, match="are nearer to their own reference"):
-        rerank_to(lists, Reranker(draws, unchecked=True), "chosen.txt")
-    with pytest.warns(BpaWarning, match="are nearer to their own reference"):
-        evaluate_improvement(lists, draws)
-    log_density(lists, likelihood="none")  # the references are not used
-    assert any("of 20 lists" in warning for warning in describe(lists).warnings)
 
 
 LISTS, SIZE = 40, 5
@@ -197,3 +177,22 @@ def test_lists_that_teach_little_are_warned_about_and_those_that_teach_nothing_r
     with pytest.warns(bpa.BpaWarning, match="one judged list teaches little"):
         bpa.adapt(vary[1:2], gain="gain", sampler="map")
     bpa.adapt(vary, gain="gain", sampler="map")
+
+
+def test_totals_are_compared_within_lists(toy: NBest) -> None:
+    weights = (0.5, -1.0, 0.25)
+    totals = np.array([float(f"{score:.6g}") for score in toy.scores(weights)], np.float32)
+    shift = np.repeat([5, -7, 0], toy.sizes).astype(np.float32)
+    assert describe_totals(toy, weights) == ""  # no totals to check
+    assert describe_totals(replace(toy, totals=totals + shift), weights) == ""
+    wrong = describe_totals(replace(toy, totals=totals), (0.5, -1.0, 0.5))
+    assert re.search(r"do not reproduce the totals of \d\d%", wrong)
+
+
+def test_totals_of_marian_are_not_compared_with_the_weights() -> None:
+    lines = "0 ||| a b ||| F0= -4 F1= -2 ||| -2", "0 ||| a ||| F0= -3 F1= -3 ||| -3"
+    assert describe_totals(bpa.read_nbest(lines), [1.0, 1.0]) == ""
+    for format in ("moses", "marian:normalised=false"):
+        nbest = bpa.read_nbest(lines, format=format)
+        assert not nbest.totals_normalised
+        assert "do not reproduce the totals" in describe_totals(nbest, [1.0, 1.0])

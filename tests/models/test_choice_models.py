@@ -9,13 +9,12 @@ import jax
 import numpy as np
 import pytest
 from support.raising import raises
+from support.targets import laplace
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, OracleChoice, Prior, UsageError, as_weight_draws, from_arrays, from_lists
-from bpa_ppl.densities.mode import find_mode
 from bpa_ppl.extending import match, tabulate
 from bpa_ppl.models.likelihoods.choice import SlippingChoice
-from bpa_ppl.posterior.draws import total
 
 pytestmark = pytest.mark.usefixtures("several_buckets")
 
@@ -52,7 +51,7 @@ def test_the_oracle_is_chosen_by_a_conditional_logit(
     options: dict[str, Any] = {"gain": "y", "likelihood": "oracle"}
     options["prior"] = Prior.isotropic(zero, variance=FLAT)
     draws = as_weight_draws(bpa.adapt(lists, zero, sampler="map", **options))
-    covariance = find_mode(bpa.log_density(lists, zero, **options)).covariance
+    covariance = laplace(bpa.log_density(lists, zero, **options)).covariance
 
     several = np.repeat(lists.sizes > 1, lists.sizes)  # the others are no choice
     groups = np.repeat(np.arange(len(lists)), lists.sizes)[several]
@@ -61,9 +60,7 @@ def test_the_oracle_is_chosen_by_a_conditional_logit(
     expected = model.fit(method="newton", disp=False, maxiter=50)
     assert draws.mean == pytest.approx(expected.params, rel=1e-5)
     assert np.sqrt(np.diag(covariance)) == pytest.approx(expected.bse, rel=1e-4)
-    assert total(draws.draws.log_likelihood, draws.shape).item() == pytest.approx(
-        expected.llf, rel=1e-6
-    )
+    assert np.sum(draws.pointwise) == pytest.approx(expected.llf, rel=1e-6)
 
 
 def estimates(field: str, observed: list[Any]) -> np.ndarray:

@@ -15,7 +15,7 @@ import pytest
 from numpyro.infer import MCMC, NUTS
 from support.command_line import refused, succeed
 from support.moment_checks import assert_equal_moments
-from support.posteriors import name_weights
+from support.posteriors import name_weights, recorded_comparison
 from support.raising import raises
 from support.targets import starting_at_zero
 
@@ -25,18 +25,14 @@ from bpa_ppl import (
     DataError,
     NBest,
     Prior,
-    Report,
     UsageError,
     WeightDraws,
     from_arrays,
     from_lists,
 )
-from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.extending import log_linear, observe, prepare
-from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import hierarchical
-from bpa_ppl.samplers import auto
 
 NAMES = ("judge a", "judge b")
 #: Customers with opposite opinions of the second judge.
@@ -61,7 +57,7 @@ def pairs(count: int, seed: int = 0, domains: Any = WEIGHTS) -> NBest:
 def accuracy(posterior: Any, lists: NBest) -> float:
     """Return the share of right choices."""
     choice = bpa.rerank(lists, posterior, unchecked=True).choice
-    return float(read_column(lists, "gain")[lists.offsets[:-1] + choice].mean())
+    return float(lists.extras["gain"][lists.offsets[:-1] + choice].mean())
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with 40 pairs of each customer, new ones, and the posterior, by the command."""
     folder = tmp_path_factory.mktemp("customers")
     for name, lists in {"judged": pairs(40), "new": pairs(12, seed=1)}.items():
-        file, gain = folder / f"{name}.jsonl", read_column(lists, "gain")[:, None]
+        file, gain = folder / f"{name}.jsonl", lists.extras["gain"][:, None]
         bpa.write_nbest(lists.without("gain").with_features(["gain"], gain), file)
     (folder / "zero.json").write_text(json.dumps(dict.fromkeys(NAMES, 0.0)))
     options = ("-w", folder / "zero.json", "--gain", "gain", "--prior", "isotropic:variance=1")
@@ -114,13 +110,8 @@ def test_the_moments_are_those_of_numpyro(posterior: WeightDraws) -> None:
 
 
 @pytest.mark.slow
-def test_no_chain_of_nuts_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With this seed a pilot sample takes the posterior for a Gaussian, whose step is too long.
-
-    Independent proposals seemed to fit, too, and their draws failed: `auto` draws by NUTS at once.
-    """
-    monkeypatch.setattr(auto.IndependenceMetropolis, "sample_by", None)
-    monkeypatch.setattr(auto, "check_draws", lambda draws: Report("auto", draws.shape, ()))
+def test_no_chain_of_nuts_is_stuck() -> None:
+    """With this seed a pilot sample takes the posterior for a Gaussian, whose step is too long."""
     stages: list[str] = []
     options: dict[str, Any] = {"prior": PRIOR, "model": "hierarchical"}
     options |= {"sampler": "auto:draws=300,chains=2", "seed": 4}
@@ -138,10 +129,10 @@ def test_no_chain_of_nuts_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_predictions_by_leave_one_out_are_those_of_the_domain(posterior: WeightDraws) -> None:
     """Of pairs, p without a list is the harmonic mean of p over the draws."""
     lists = pairs(40)
-    names, gain = lists.sentence_extras["domain"], read_column(lists, "gain").reshape(-1, 2)
+    names, gain = lists.sentence_extras["domain"], lists.extras["gain"].reshape(-1, 2)
     features = lists.features.reshape(-1, 2, 2).astype(np.float64)
     difference = (features[:, 0] - features[:, 1]) * np.where(gain[:, :1] > 0.5, 1, -1)
-    recorded = read_comparison(posterior.record)
+    recorded = recorded_comparison(posterior)
     found = np.array(recorded.predictions)[:, 0]
     for place, name in enumerate(names):
         p = 1 / (1 + np.exp(-posterior.of_domain(name).flat @ difference[place]))
@@ -153,7 +144,7 @@ def test_predictions_by_leave_one_out_are_those_of_the_domain(posterior: WeightD
 def test_a_promised_agreement_is_kept_in_new_lists_of_the_domains(posterior: WeightDraws) -> None:
     new = pairs(400, seed=5)
     result = bpa.rerank(new, posterior, agree=0.85, unchecked=True)
-    right = read_column(new, "gain")[new.offsets[:-1] + result.choice]
+    right = new.extras["gain"][new.offsets[:-1] + result.choice]
     assert 0.2 < result.sure.mean() < 1
     assert right[result.sure].mean() > 0.83
 

@@ -18,9 +18,7 @@ from support.raising import raises
 from support.reference_model import Array
 
 from bpa_ppl import Isotropic, NBest, UsageError, adapt, as_weight_draws, from_lists
-from bpa_ppl.diagnostics.samplers.calibration import density_to_simulate
 from bpa_ppl.extending import Likelihood, Lists, match, observe, prepare, tabulate
-from bpa_ppl.lists.nbest import measure_deviation
 from bpa_ppl.models.likelihoods.lists import PADDING, find_order
 from bpa_ppl.models.likelihoods.oracle import Margin, Risk
 from bpa_ppl.models.likelihoods.pairs import Pairs
@@ -155,7 +153,7 @@ def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference
 
 def test_default_settings_are_derived_from_gains(lists: NBest, gain_values: Array) -> None:
     judged = replace(lists, extras={"quality": gain_values})
-    spread = measure_deviation(judged, judged.extras["quality"])
+    spread = judged.with_features("y", judged.extras["quality"]).spread[-1]
     for name, setting, value in (("margin", "gamma", 2 / spread), ("risk", "kappa", 1 / spread)):
         posterior = adapt(judged, CANONICAL, likelihood=name, gain="quality", sampler="map")
         expected = {"name": name, setting: pytest.approx(value, rel=0.005)}
@@ -169,9 +167,7 @@ def test_default_settings_are_derived_from_gains(lists: NBest, gain_values: Arra
 
 
 @pytest.mark.parametrize("likelihood", [Margin(), Risk(), Pairs()])
-def test_rejects_simulation_and_lists_without_gains(lists: NBest, likelihood: Likelihood) -> None:
-    with raises(UsageError, "not-supported", parameter="likelihood"):
-        density_to_simulate(lists, CANONICAL, likelihood=likelihood)
+def test_rejects_lists_without_gains(lists: NBest, likelihood: Likelihood) -> None:
     with raises(UsageError, "missing-setting", parameter="gains"):
         likelihood.prepare(tabulate(lists, match(CANONICAL, lists)))
 

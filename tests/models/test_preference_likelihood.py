@@ -19,17 +19,14 @@ from scipy.stats import multivariate_normal, norm
 from support.moment_checks import assert_weighted_moments
 from support.raising import raises
 from support.reference_model import Array, log_prior
-from support.targets import by_domain, moments_of, starting_at_zero
+from support.targets import by_domain, log_likelihoods, moments_of, starting_at_zero
 
 from bpa_ppl import Isotropic, NBest, UsageError, adapt, as_weight_draws, calibrate, from_lists
 from bpa_ppl import log_density as density_of
-from bpa_ppl.densities.target import evaluate, potential
-from bpa_ppl.diagnostics.samplers.calibration import density_to_simulate
 from bpa_ppl.extending import Target
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.log_linear import hierarchical
 
-value_and_gradient = jax.jit(jax.value_and_grad(lambda z, target: -potential(target, z)))
 pytestmark = pytest.mark.usefixtures("several_buckets")
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
@@ -172,15 +169,13 @@ def test_density_gradient_and_log_likelihood_agree_with_formulas(
     for weights in (WEIGHTS, -4 * WEIGHTS):
         z = {name: {"weights": weights, **others}[name] for name in posterior.start}
         flat, unflat = ravel_pytree(z)
-        ours, slope = value_and_gradient(z, posterior)
+        ours, slope = posterior.value_and_gradient(flat)
         reference = lambda x, unflat=unflat: log_density(lists, likelihood, unflat(x))  # noqa: E731
         np.testing.assert_allclose(ours, log_density(lists, likelihood, z), rtol=2e-5)
         expected = approx_fprime(np.asarray(flat), reference, 1e-6)
-        np.testing.assert_allclose(ravel_pytree(slope)[0], expected, rtol=2e-4, atol=2e-4)
-        each = {name: np.asarray(values)[None, None] for name, values in z.items()}
-        _, result = evaluate(posterior, each)
+        np.testing.assert_allclose(slope, expected, rtol=2e-4, atol=2e-4)
         expected = reference_log_likelihood(lists, *reference_values(likelihood, z))
-        np.testing.assert_allclose(result["oracle"][0, 0], expected, rtol=2e-5, atol=1e-6)
+        np.testing.assert_allclose(log_likelihoods(posterior, z), expected, rtol=2e-5, atol=1e-6)
 
 
 def test_slips_of_so_many_answers_that_the_table_is_padded() -> None:
@@ -203,12 +198,11 @@ def test_ties_of_domains_with_weights_of_their_own(lists: NBest) -> None:
     offset = np.array([[1.0, -0.5], [-2.0, 0.3]])
     z = {"shared": WEIGHTS, "scale": np.array(np.log(0.8)), "offset": offset}
     z |= {"offset_of_new": np.zeros(2), "log_nu": np.array(0.3)}
-    _, found = evaluate(target, {name: value[None, None] for name, value in z.items()})
     own = WEIGHTS + 0.8 * np.sqrt(VARIANCE) * offset
     expected = [
         reference_log_likelihood(named[s : s + 1], own[s % 2], np.exp(0.3), 0.2) for s in range(4)
     ]
-    np.testing.assert_allclose(found["oracle"][0, 0], np.concatenate(expected), rtol=2e-5)
+    np.testing.assert_allclose(log_likelihoods(target, z), np.concatenate(expected), rtol=2e-5)
 
 
 @pytest.mark.slow
@@ -261,13 +255,12 @@ def test_simulated_answers_have_model_frequencies(lists: NBest) -> None:
     for row in range(width):
         of_row = tables._replace(oracle=np.full_like(tables.oracle, row))
         given_row = replace(posterior, data=posterior.data._replace(lists=of_row))
-        z = {n: value[None, :1] for n, value in sites.items()}
-        _, result = evaluate(given_row, z)
+        log_p = log_likelihoods(given_row, {n: value[0] for n, value in sites.items()})
         used = np.asarray(tables.sentence) >= 0
         order = np.argsort(np.asarray(tables.sentence)[used])
         observed = (np.asarray(answers)[:, used] == row).mean(axis=0)[order]
         # Shorter lists have no such row.
-        p = np.nan_to_num(np.exp(result["oracle"][0, 0].astype(np.float64)))
+        p = np.nan_to_num(np.exp(log_p.astype(np.float64)))
         np.testing.assert_array_less(np.abs(observed - p), 5 * np.sqrt(0.25 / 4000))
 
 
@@ -283,28 +276,17 @@ def test_weights_ties_and_slips_are_calibrated(
     # With raters there are more values, and fewer effective draws.
     options: dict[str, Any] = {"prior": Isotropic(variance=VARIANCE), "likelihood": likelihood}
     sampler = f"imh:draws={600 if raters else 300}"
-    density = density_to_simulate(judged_lists, CANONICAL, **options)
+    density = density_of(judged_lists, CANONICAL, **options)
     (result,) = calibrate(density, samplers=[sampler], replications=200, seed=1)
     slips = ("slip_location", *(f"slip_offset[{r}]" for r in range(3))) if raters else ()
     assert result.names == ("LM0", "WP0", "log_nu", *slips, "log p(A|λ)")
     assert result, str(result)
 
 
-@pytest.mark.parametrize("likelihood", ["preference", "preference:slip=0.1"])
-def test_answers_can_be_simulated(lists: NBest, likelihood: str) -> None:
-    judged_lists = with_judgements(lists, ties=True, raters=True)
-    with starting_at_zero():
-        density = density_to_simulate(judged_lists, CANONICAL, likelihood=likelihood)
-    assert density.likelihood is not None
-    assert density.likelihood.generative
-
-
 def test_answers_with_weights_are_not_simulated_and_no_judge_always_slips(lists: NBest) -> None:
     judged_lists = with_judgements(lists, ties=True, strengths=True)
     with starting_at_zero(), raises(UsageError, "not-supported", parameter="likelihood"):
-        calibrate(
-            density_to_simulate(judged_lists, CANONICAL, likelihood="preference"), samplers=["imh"]
-        )
+        calibrate(density_of(judged_lists, CANONICAL), samplers=["imh"])
     with raises(UsageError, "invalid-setting", parameter="slip"):
         Preference(slip=1.0)
 

@@ -21,10 +21,9 @@ from support.known_targets import KnownTarget, target
 from support.moment_checks import assert_moments, assert_weighted_moments
 from support.posteriors import InferenceData
 from support.reference_model import Array
-from support.targets import DRAWS, EXACT, NAMES, OWN, STEPS, TARGETS
+from support.targets import DRAWS, EXACT, NAMES, OWN, STEPS, TARGETS, laplace
 
 from bpa_ppl import Draws, Isotropic, NBest, adapt, as_weight_draws, check, from_lists, rerank
-from bpa_ppl.densities.mode import find_mode
 from bpa_ppl.samplers.proposals import fit_skewed
 from bpa_ppl.samplers.sampler import SAMPLERS
 
@@ -72,7 +71,7 @@ def test_the_third_derivatives_of_a_posterior_are_those_of_logistic_regression()
     """By hand: the gradient on both sides of the mode, Σ r expit(r λ) + (λ − λ_T) / σ_T."""
     known = TARGETS["plane"]()
     target = known.density()
-    mode = find_mode(target)
+    mode = laplace(target)
     found = fit_skewed(target, mode).cubic
     rows, centre, factor = known.rows, mode.position, np.linalg.cholesky(mode.covariance)
 

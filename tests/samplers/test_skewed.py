@@ -11,10 +11,8 @@ from scipy.integrate import quad
 from scipy.stats import kstest, multivariate_normal, multivariate_t
 from scipy.stats import t as student
 from support.moment_checks import assert_moments
-from support.targets import TARGETS
+from support.targets import TARGETS, laplace, standard_mode
 
-from bpa_ppl.densities.mode import mode_of
-from bpa_ppl.densities.newton import Mode
 from bpa_ppl.samplers.imh import IndependenceMetropolis, accept, accept_pairs
 from bpa_ppl.samplers.proposals import (
     ANTITHETIC_CORRELATION,
@@ -33,10 +31,6 @@ def symmetric(size: int, seed: int, scale: float = 0.2) -> np.ndarray:
     made = np.random.default_rng(seed).normal(0, scale, size=(size, size, size))
     axes = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
     return sum(made.transpose(a) for a in axes) / 6
-
-
-def standard_mode(size: int) -> Mode:
-    return Mode(np.zeros(size), 0.0, np.eye(size), 0.0, 1, True)
 
 
 def log_density(proposal: SkewedProposal, x: np.ndarray) -> np.ndarray:
@@ -130,7 +124,7 @@ def test_the_pilot_chooses_the_share_of_the_tails(degrees: float, share: float) 
 
 SHARES, CENTRES, SCALES, DEGREES = (0.3, 0.7), (-1.0, 2.0), (0.5, 2.0), 3.0
 MIXTURE = ScaleMixture(
-    Mode(np.zeros(1), 0.0, np.eye(1), 0.0, 1, True),
+    standard_mode(1),
     np.log(SHARES),
     np.array(CENTRES)[:, None],
     np.array(SCALES)[:, None, None],
@@ -219,19 +213,19 @@ def test_fitted_proposals_give_the_moments_of_quadrature(thinning: int) -> None:
     known = TARGETS["plane"]()
     with jax.enable_x64(True):
         posterior = known.density()
-        proposal, pareto_k, _ = fit_moments(posterior, mode_of(posterior), 0, lambda *_: None)
+        proposal, pareto_k, _ = fit_moments(posterior, laplace(posterior), 0, lambda *_: None)
         moments = proposal.mode
         sampled = IndependenceMetropolis(draws=4000).sample_by(
             posterior, 0, lambda *_: None, proposal, thinning
         )
     deviation = np.sqrt(np.diag(known.covariance))
-    laplace = mode_of(posterior)
-    assert np.abs(laplace.position - known.mean).max() > 0.2 * deviation.max()
+    mode = laplace(posterior)
+    assert np.abs(mode.position - known.mean).max() > 0.2 * deviation.max()
     # At least 2000 effective draws: five standard errors of the means and of the deviations.
     np.testing.assert_allclose(moments.position, known.mean, atol=0.11 * deviation.min())
     np.testing.assert_allclose(np.sqrt(np.diag(moments.covariance)), deviation, rtol=0.1)
     assert pareto_k < 0.5
     assert sampled.z["weights"].shape == (4, 4000, 2)
     assert (sampled.statistics["n_steps"] == thinning).all()
-    np.testing.assert_array_equal(sampled.mode, laplace.position)
+    np.testing.assert_array_equal(sampled.mode, mode.position)
     assert_moments(sampled.z["weights"], known.mean, known.covariance)

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from unittest.mock import patch
 
 import pytest
 
-from bpa_ppl.cli.app import main, run_command  # noqa: F401
+from bpa_ppl.cli.app import app, main, run_command  # noqa: F401
 from bpa_ppl.errors import BpaWarning
 from support.extras import COMMANDS, require_extras
 
@@ -70,6 +71,11 @@ def refused(*arguments: object, mention: str, status: int = 2) -> str:
     assert mention in done.err
     assert _content() == before
     return error
+
+
+def parse_words(words: Sequence[str]) -> None:
+    """Check that a command takes these words, without running it."""
+    app.parse_args(words, print_error=False, exit_on_error=False)
 
 
 def use_or_refuse(command: str, folder: Path, content: bytes) -> None:

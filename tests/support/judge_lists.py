@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
@@ -27,6 +28,19 @@ def judge_lists(count: int = 8) -> NBest:
         sources=[f"die Katze {s}" for s in range(count)],
         sentence_extras={"doc": [s // 4 for s in range(count)]},
     )
+
+
+def write_journal(path: Path, lists: NBest) -> list[tuple[int | str, list[int], str]]:
+    """Write and return the answers of a rater who prefers shorter texts, a tie, a skip, an undo."""
+    path.unlink(missing_ok=True)
+    session = Session(lists, journal=path, rater="ann", seed=3)
+    for number in range(12):
+        first, second = map(len, session.next().texts)
+        answer = "tie" if first == second else "first" if first < second else "second"
+        session.answer("skip" if number == 4 else answer)
+        if number == 6:
+            session.undo()
+    return [(one.id, list(one.candidates), one.answer) for one in session.judgements]
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bpa_ppl.extras.phrases.tables import PhraseCounts, PhrasePairs
@@ -24,6 +26,11 @@ def tables_equal(one: PhraseCounts, two: PhraseCounts) -> bool:
     names = ("source", "target", "count", "source_count", "target_count")
     numbers = all(np.array_equal(getattr(one, n), getattr(two, n)) for n in names)
     return numbers and one.sources.equals(two.sources) and one.targets.equals(two.targets)
+
+
+def numbered(*sides: Sequence[list[str]]) -> list[NumberedText]:
+    """Return the sides of a corpus, lists of words, as numbered texts."""
+    return list(map(NumberedText.of, sides))
 
 
 def sentences_of(text: NumberedText) -> list[list[str]]:

@@ -147,12 +147,12 @@ def with_parts(posterior: Any, coords: Any = None, **parts: Any) -> WeightDraws:
     return WeightDraws(replace(draws, coords={**draws.coords, **(coords or {})}, **parts))
 
 
-def checked(posterior: Draws | WeightDraws) -> Draws:
+def with_check(posterior: Draws | WeightDraws) -> Draws:
     """Return draws with the record of their check."""
     draws = posterior.draws if isinstance(posterior, WeightDraws) else posterior
     return check_and_record(draws)[0]
 
 
 def recorded_comparison(posterior: Any) -> BaselineComparison | None:
-    """Return the comparison with simple ways that a posterior, or its file, records."""
+    """Return the comparison with simple ways that a posterior records."""
     return read_comparison(as_weight_draws(posterior).record)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -16,11 +16,16 @@ import pytest
 from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
-from bpa_ppl import Isotropic, NBest, adapt, log_density
+from bpa_ppl import Isotropic, NBest, Prior, adapt, log_density
 from bpa_ppl.densities import model_target, weights_target
-from bpa_ppl.densities.mode import start_at_medians
+from bpa_ppl.densities.mode import find_mode, start_at_medians
+from bpa_ppl.densities.newton import Mode
 from bpa_ppl.densities.target import Target as Density
+from bpa_ppl.densities.target import evaluate
+from bpa_ppl.extending import Sampled, Sampler
 from bpa_ppl.models.likelihoods.preference import Preference
+from bpa_ppl.models.priors.scale import LogNormalScale
+from bpa_ppl.samplers.common_scale import transform_for
 from bpa_ppl.samplers.sampler import SAMPLERS
 from support.known_targets import target
 from support.reference_model import Array, given, pairs
@@ -38,6 +43,39 @@ STEPS: dict[str, dict[str, Any]] = {"rwm-isotropic": {"proposal_variance": 2.0}}
 STEPS |= {"numpyro:ESS": {}, "numpyro:HMC": {"trajectory_length": 1.5}}
 KERNELS = [n for n in STEPS if n.startswith("numpyro:")]
 NAMES = ("LM0", "WP0")
+
+
+def with_common_scale(prior: Prior, deviation: float, shared: npt.ArrayLike) -> Prior:
+    """Return a prior whose shared weights have a common log-normal scale."""
+    return prior._replace(scale=LogNormalScale(np.asarray(deviation), np.asarray(shared)))
+
+
+def draw_in_span(sampler: Sampler, target: Density) -> Sampled:
+    """Return draws in the coordinates that suit the sampler, as `adapt` does."""
+    chosen = transform_for(sampler, target)
+    return chosen.restore(sampler.sample(chosen, 0, lambda *_: None), 0)
+
+
+def program_target(model: Callable[..., Any], *args: Any) -> Density:
+    """Return the density of a NumPyro program, as `sample` gives it to its samplers."""
+    return model_target.make_model_target(model, args)
+
+
+def laplace(target: Density) -> Mode:
+    """Return the mode of a density, with the covariance there."""
+    with jax.enable_x64(True):
+        return find_mode(target)
+
+
+def log_likelihoods(target: Density, z: Mapping[str, npt.ArrayLike]) -> Array:
+    """Return that of each observation of lists, at one unconstrained value of each site."""
+    _, result = evaluate(target, {n: np.asarray(x)[None, None] for n, x in z.items()})
+    return np.asarray(result["oracle"][0, 0])
+
+
+def standard_mode(size: int) -> Mode:
+    """Return the mode of a standard normal density."""
+    return Mode(np.zeros(size), 0.0, np.eye(size), 0.0, 1, True)
 
 
 def by_domain(lists: Any, prior: Any, likelihood: Any) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure as MatplotlibFigure
 from support.html_outline import Outline
+from support.posteriors import Finding
 
+from bpa_ppl import Report
 from bpa_ppl.diagnostics.page import (
     Headline,
     Section,
@@ -22,6 +26,9 @@ from bpa_ppl.diagnostics.page import (
     side_by_side,
 )
 from bpa_ppl.diagnostics.pages.figures import Layer, embed_figure, empty_figure, plot, write_figure
+from bpa_ppl.diagnostics.samplers.comparison import Comparison, SamplerResult
+from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison
+from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
 
 HOSTILE = """</td><script>alert("1")</script><img src='x' onerror=alert(1)>&amp;"""
 PLAIN = "plain " * 12  # as long as the other: length decides how a cell is set
@@ -133,3 +140,17 @@ def test_the_same_picture_has_the_same_bytes(kind: str, tmp_path: Path) -> None:
     assert one == two
     assert b"CreationDate" not in one
     assert b"<dc:date>" not in one
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        BaselineComparison((BaselineRow("first candidate", gain=0.5),), "mqm"),
+        Report("rwm", (4, 100), (Finding("R-hat", 1.2, "lm", "≤ 1.01", False, "draw more"),)),
+        Comparison((SamplerResult("nuts", {"ess": 400.0}, "agrees", bound=0.08),)),
+    ],
+    ids=lambda result: type(result).__name__,
+)
+def test_rows_of_tables_are_records_for_data_frames(result: Any) -> None:
+    (row,) = pd.DataFrame(result.rows).to_dict("records")
+    assert {"gain": 0.5, "value": 1.2, "ess": 400.0}.items() & row.items()

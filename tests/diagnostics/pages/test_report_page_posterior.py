@@ -15,15 +15,7 @@ from support.raising import raises
 from xarray import DataArray
 
 import bpa_ppl
-from bpa_ppl import (
-    DataError,
-    NBest,
-    UsageError,
-    adapt,
-    as_weight_draws,
-    check,
-    from_lists,
-)
+from bpa_ppl import DataError, NBest, UsageError, adapt, as_weight_draws, check, from_lists
 from bpa_ppl.diagnostics.pages.report import posterior_page
 from bpa_ppl.extending import StartingWeights
 

@@ -20,7 +20,7 @@ from support.raising import raises
 from support.registries import SAMPLERS
 from support.targets import plane
 
-from bpa_ppl import Isotropic, UsageError, calibrate, log_density
+from bpa_ppl import Isotropic, NBest, UsageError, calibrate, log_density
 from bpa_ppl.diagnostics.samplers import calibration
 from bpa_ppl.diagnostics.samplers.calibration import (
     LOG_LIKELIHOOD,
@@ -252,7 +252,7 @@ class DriftingSampler(SAMPLERS["rwm"], frozen=True):
 
 @pytest.mark.slow
 def test_a_wrong_accept_ratio_is_found() -> None:
-    found = calibrated(DriftingSampler(draws=250))
+    found = calibrated(DriftingSampler(draws=250, scale=2.0))
     assert not found
     assert found.sampler == "DriftingSampler"
     assert found.ess > RANKED  # not because of too few draws
@@ -274,3 +274,10 @@ def test_an_autoregression_is_calibrated_as_a_regression_on_observed_values() ->
 def test_ranks_fail_at_a_level_of_one_percent(p: float, passed: bool) -> None:
     ranks = np.linspace(0.005, 0.995, 100)[:, None]
     assert Calibration("imh", ("x",), ranks, np.array([p]), 400.0).passed == passed
+
+
+@pytest.mark.parametrize("likelihood", ["margin", "risk", "pairs"])
+def test_gains_cannot_be_simulated(toy: NBest, likelihood: str) -> None:
+    weights = dict.fromkeys(toy.feature_names, 0.5)
+    with raises(UsageError, "not-supported", parameter="likelihood"):
+        density_to_simulate(toy, weights, likelihood=likelihood)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.command_line import run_command
+from support.command_line import refused, run_command
 from support.compared_draws import (
     COUNT,
     NAMES,
@@ -33,7 +35,17 @@ from support.posteriors import (
 )
 from support.raising import raises
 
-from bpa_ppl import DataError, Draws, UsageError, as_draws, compare
+from bpa_ppl import (
+    DataError,
+    Draws,
+    UsageError,
+    adapt,
+    as_draws,
+    as_weight_draws,
+    compare,
+    from_lists,
+)
+from bpa_ppl.diagnostics.pages.provenance import compare_data
 from bpa_ppl.diagnostics.samplers.comparison import (
     AGREES,
     DIFFERS,
@@ -43,6 +55,7 @@ from bpa_ppl.diagnostics.samplers.comparison import (
     Comparison,
 )
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
+from bpa_ppl.diagnostics.samplers.programs import read_program
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 
@@ -392,3 +405,63 @@ def test_texts_that_are_equal_are_the_same_data() -> None:
         other = recorded(sentence_ids=np.array(["a"] * 3)).draws
         check_same_posterior("mine", recorded(**texts).draws, other)
     check_same_posterior("mine", recorded(**texts).draws, recorded(**texts).draws)
+
+
+@pytest.mark.parametrize(
+    "name", ["{}/my-model.py", "folder/my-model.py", "../{0.name}/my-model.py", "~/my-model.py"]
+)
+def test_a_program_is_read_from_any_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file has any name, and imports from its own folder; it replaces no module."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    text = "from __future__ import annotations\nimport dataclasses\nfrom imported import *\n"
+    text += "@dataclasses.dataclass\nclass Settings:\n    scale: float = 1.0\n"
+    (folder / "my-model.py").write_text(text, "utf-8")
+    (folder / "imported.py").write_text("def model(count, y): ...\n", "utf-8")
+    (tmp_path / "data.json").write_text('{"count": 3, "y": [1.0, 2, 0.5]}', "utf-8")
+    monkeypatch.chdir(tmp_path)
+    name = name.format(folder)
+    if name.startswith(".."):
+        (tmp_path / "here").mkdir()
+        monkeypatch.chdir(tmp_path / "here")
+    program, arguments = read_program(f"{name}:model", tmp_path / "data.json")
+    assert arguments["y"].tolist() == [1.0, 2, 0.5]
+    assert inspect.signature(program).bind(**arguments)
+    assert str(folder) not in sys.path
+    refused(
+        "calibrate", "--model", f"{name}:model", "-o", folder / "my-model.py", mention="another"
+    )
+
+
+def test_posteriors_of_other_data_are_not_compared() -> None:
+    """The name of the file and the order of the columns do not matter."""
+    rng = np.random.default_rng(5)
+    names, features = ("a", "b"), rng.normal(size=(12, 2)).astype(np.float32)
+    texts = [[f"{s} {word}" for word in ("cat", "dog", "red")] for s in range(4)]
+
+    def adapted(
+        texts: list[list[str]] = texts, change: float = 0, gain: float = 0, **fields: Any
+    ) -> Draws:
+        changed, gains = features.copy(), np.arange(12) % 5 + 0.0
+        changed[7, 1] += change
+        gains[7] += gain
+        lists = from_lists(texts, np.split(changed, 4), names).with_extras(score=gains)
+        lists = replace(lists, **fields)
+        return as_weight_draws(adapt(lists, {"a": 1, "b": 1}, gain="score", sampler="map"))
+
+    one = adapted()
+    assert set(one.record.data) == {"texts", "features", "oracles", "gains"}
+    reversed_columns = adapted(features=features[:, ::-1], feature_names=names[::-1], origin="x")
+    check_same_posterior("other", reversed_columns.draws, one.draws)
+    others = {
+        "texts": adapted([[*texts[0][:2], "0 mouse"], *texts[1:]]),
+        "features": adapted(change=1e-3),
+        "gains": adapted(gain=1e-3),
+    }
+    for name, other in others.items():
+        assert compare_data(one.record, other.record) == [name]
+        with raises(DataError, "mismatch", match=name):
+            check_same_posterior("other", other.draws, one.draws)

@@ -10,14 +10,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 from support.posteriors import with_parts
-from support.preferred_lists import (
-    AnswerLoops,
-    judged,
-    lists_of,
-    mixed,
-    posterior,
-    tables_of,
-)
+from support.preferred_lists import AnswerLoops, judged, lists_of, mixed, posterior, tables_of
 from support.raising import capture_notes, raises
 
 import bpa_ppl as bpa

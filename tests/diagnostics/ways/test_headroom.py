@@ -11,7 +11,7 @@ from support import gained_lists as gained
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, corpus_score, from_lists
-from bpa_ppl.diagnostics.ways.headroom import headroom
+from bpa_ppl.diagnostics.ways.headroom import headroom, headroom_won
 from bpa_ppl.extending import oracles
 
 
@@ -85,3 +85,13 @@ def test_headroom_uses_judged_candidates() -> None:
     assert f" of {len(values)} oracles tied" in str(room)
     with raises(DataError, "no-data", match="mqm"):
         headroom(lists.with_extras(mqm=np.full(len(scores), np.nan)), gain="mqm")
+
+
+def test_the_headroom_of_a_large_gain() -> None:
+    lists = from_lists([["a", "b", "c"]] * 24, np.zeros((24, 3, 1)), ["lm"])
+    choice, above = np.arange(24) % 3, np.random.default_rng(0).integers(-4096, 4096, 72) / 1024
+    shares = [
+        headroom_won(lists.with_extras(y=above + constant), choice, "y")
+        for constant in (0.0, 2.0**42)
+    ]
+    assert shares[1] == pytest.approx(shares[0], abs=1e-12)

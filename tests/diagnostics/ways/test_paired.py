@@ -13,6 +13,7 @@ from sacrebleu import metrics as sacre
 from scipy.stats import binom, binomtest, ttest_rel
 from support import gained_lists as gained
 from support.raising import raises
+from support.seeds import refuses_invalid_seeds
 
 from bpa_ppl import DataError, corpus_score, from_lists
 from bpa_ppl.diagnostics.ways.paired import (
@@ -202,6 +203,7 @@ def counts() -> np.ndarray:
 
 
 def test_replicates_are_scores_of_resampled_sentences(counts: np.ndarray) -> None:
+    refuses_invalid_seeds(lambda _, seed: draw_resamples(10, 3, seed=seed), gained.lists(1))
     new, draws = draw_resamples(50, sentences=40, draws=3, seed=2)
     both, of_sentences, of_draws = score_resamples(counts, "ter", (new, draws))
     rates = lambda sums: 100 * sums[0] / sums[1]  # noqa: E731
