@@ -21,21 +21,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.command_line import use_or_refuse
 from support.damage import edited, samples
+from support.phrase_pairs import numbered
 from support.posteriors import name_weights
 from support.strategies import EDITS, changed, damaged, outcome
 
 import bpa_ppl as bpa
 import bpa_ppl.extras.convert as convert
-from bpa_ppl.components import read_name
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
+from bpa_ppl.extras.convert.servers import ANSWERS
 from bpa_ppl.extras.judging.serving.app import application
 from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.extras.phrases.subdomains import Subdomains
 from bpa_ppl.extras.phrases.table_files import read_counts, read_table, write_counts, write_table
 from bpa_ppl.extras.phrases.tables import PhraseCounts
 from bpa_ppl.extras.studies.study import read_study
-from bpa_ppl.formats.format import SERVERS
-from bpa_ppl.text.words import NumberedText
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extras" / "other-tools.md"
 #: A record of each kind, from the page.
@@ -75,7 +74,7 @@ def test_odd_records_are_converted_to_lists_as_they_are_written_or_refused(
     else:
         path.write_bytes(data.draw(damaged(f"{shown}\n{shown}\n".encode())))
         read = read_text_lines
-    function = partial(convert.answers, server=kind) if kind in SERVERS else getattr(convert, kind)
+    function = partial(convert.answers, server=kind) if kind in ANSWERS else getattr(convert, kind)
     lists = outcome(lambda: function(read(path)), path)
     if not isinstance(lists, str):
         write_lists(lists, written)
@@ -83,7 +82,7 @@ def test_odd_records_are_converted_to_lists_as_they_are_written_or_refused(
 
 
 #: Samples of each kind of `bpa convert`: records of the page, and files of other programs.
-SAMPLES: dict[str, list[bytes]] = {kind: samples(read_name(kind)) for kind in LISTS}
+SAMPLES: dict[str, list[bytes]] = {kind: samples(kind.partition(":")[0]) for kind in LISTS}
 for kind, shown in RECORDS:
     SAMPLES.setdefault(kind, []).append(f"{shown}\n{shown}\n".encode())
 #: Most kinds take few of these options.
@@ -224,7 +223,7 @@ def test_damaged_parquet_of_counts_and_subdomains_is_read_or_refused(
 ) -> None:
     path = folder / "table.parquet"
     if is_text:
-        text = NumberedText.of([["a", "b"], ["c"]])
+        (text,) = numbered([["a", "b"], ["c"]])
         Subdomains(text, text, [0, 1], np.array([0.5, 0.5])).save(path)
         table = pq.read_table(path)
         ((key, facts),) = table.schema.metadata.items()

@@ -1,6 +1,6 @@
 """Make the files that later versions must read; only until 1.0 is released.
 
-    python tests/golden/make_golden.py
+    PYTHONPATH=tests python tests/golden/make_golden.py
 
 From the data of the demo: lists with a posterior, a learned prior, a journal of judgements, weights
 and a study; and `expected.json`, with what this version makes of them.
@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support.command_line import succeed
+from support.judge_lists import write_journal
 
 import bpa_ppl as bpa
 from bpa_ppl import as_weight_draws, write_posterior
-from bpa_ppl.cli.app import run_command
-from bpa_ppl.formats.journal import read_journal
 
 FOLDER = Path(__file__).resolve().parent
 #: Version 1.0 wrote them as fields of the candidates.
@@ -64,23 +64,7 @@ def make_prior() -> None:
             paths.append(f"{folder}/{part}.nc")
             weights = bpa.read_weights("moses.ini")
             write_posterior(bpa.adapt(chosen, weights, sampler="laplace"), paths[-1])
-        run_command(["learn-prior", *paths, "-q", "-o", str(FOLDER / "prior.json")])
-
-
-def make_journal() -> None:
-    """Write the answers of a rater who prefers shorter texts, with a tie, a skip and an undo."""
-    path = FOLDER / "journal.jsonl"
-    path.unlink(missing_ok=True)
-    lists = bpa.read_nbest(FOLDER / "lists.jsonl", features=FEATURES)
-    from bpa_ppl.extras.judging.session import Session
-
-    session = Session(lists, journal=path, rater="ann", seed=3)
-    for number in range(12):
-        first, second = map(len, session.next().texts)
-        answer = "tie" if first == second else "first" if first < second else "second"
-        session.answer("skip" if number == 4 else answer)
-        if number == 6:
-            session.undo()
+        succeed("learn-prior", *paths, "-q", "-o", FOLDER / "prior.json")
 
 
 def expected(posterior: Path) -> dict[str, Any]:
@@ -92,7 +76,6 @@ def expected(posterior: Path) -> dict[str, Any]:
     lists = bpa.read_nbest(FOLDER / "lists.jsonl", features=FEATURES)
     result = bpa.Reranker(posterior)(lists)
     prior = bpa.Prior.read(FOLDER / "prior.json")
-    judgements = read_journal(FOLDER / "journal.jsonl").judgements
     return {
         "features": list(lists.feature_names),
         "choice": result.choice.tolist(),
@@ -105,7 +88,6 @@ def expected(posterior: Path) -> dict[str, Any]:
             "mean": np.asarray(prior.mean).tolist(),
             "covariance": np.asarray(prior.full_covariance).tolist(),
         },
-        "answers": [[line, j.id, list(j.candidates), j.answer] for line, j in judgements.items()],
     }
 
 
@@ -121,12 +103,18 @@ def main() -> None:
     os.chdir(DEMO)  # names of files without folders are recorded
     make_posterior()
     make_prior()
-    make_journal()
+    answers = write_journal(
+        FOLDER / "journal.jsonl", bpa.read_nbest(FOLDER / "lists.jsonl", features=FEATURES)
+    )
     study = (ROOT / "examples" / "study.toml").read_text("utf-8")
     study = study.replace("demo_data/", "../../examples/demo_data/")
     (FOLDER / "study.toml").write_text(study, "utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        content = {"version": bpa.__version__, **expected(unpacked(Path(folder)))}
+        content = {
+            "version": bpa.__version__,
+            **expected(unpacked(Path(folder))),
+            "answers": answers,
+        }
     text = json.dumps(content, indent=1, ensure_ascii=False)
     (FOLDER / "expected.json").write_text(f"{text}\n", "utf-8")
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import h5py
 import pytest
-from make_golden import FEATURES, FOLDER, expected, unpacked
+from make_golden import FOLDER, expected, unpacked
+from support.posteriors import recorded_comparison
 from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, as_weight_draws
-from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 
 RECORDED = json.loads((FOLDER / "expected.json").read_text("utf-8"))
 
@@ -29,9 +29,9 @@ def result(posterior: Path) -> dict[str, Any]:
     return expected(posterior)
 
 
-@pytest.mark.parametrize("part", ["features", "choice", "texts", "weights", "prior", "answers"])
+@pytest.mark.parametrize("part", ["features", "choice", "texts", "weights", "prior"])
 def test_choices(result: dict[str, Any], part: str) -> None:
-    """Choices, weights, a prior and judgements are exactly as recorded."""
+    """Choices, weights and a prior are exactly as recorded."""
     assert result[part] == RECORDED[part]
 
 
@@ -45,7 +45,7 @@ def test_the_posterior_is_checked_and_has_its_record(posterior: Path) -> None:
     data = bpa.read_posterior(posterior)
     assert bpa.check(data)
     assert data.attrs["schema_version"] == 3
-    comparison = read_comparison(as_weight_draws(data).record)
+    comparison = recorded_comparison(data)
     assert comparison is not None
     assert (comparison.unit, comparison.evaluation) == ("chrf gain in words", "leave-one-out")
     sources = as_weight_draws(data).record.recipe.sources
@@ -79,20 +79,3 @@ def test_another_schema_is_refused(
     ):
         with raises(DataError, "unknown-format", match=match):
             read(other)
-
-
-def test_a_session_goes_on_from_the_journal(tmp_path: Path) -> None:
-    journal = shutil.copy(FOLDER / "journal.jsonl", tmp_path)
-    lists = bpa.read_nbest(FOLDER / "lists.jsonl", features=FEATURES)
-    session_of = pytest.importorskip("bpa_ppl.extras.judging.session").Session
-    session = session_of(lists, journal=journal, rater="ann", seed=3)
-    assert [j.answer for j in session.judgements] == [a for *_, a in RECORDED["answers"]]
-    with raises(DataError, "mismatch"):
-        session_of(lists[:7], journal=journal)
-
-
-def test_a_study() -> None:
-    read_study = pytest.importorskip("bpa_ppl.extras.studies.study").read_study
-    study = read_study(FOLDER / "study.toml")
-    assert study.sizes == (10, 20, 50, 100)
-    assert [domain.name for domain in study.domains] == ["leaflet"]

@@ -11,7 +11,7 @@ from support.command_line import refused, succeed
 
 import bpa_ppl.extras.convert as convert
 from bpa_ppl import from_records, read_nbest
-from bpa_ppl.formats.format import SERVERS
+from bpa_ppl.extras.convert.servers import ANSWERS
 
 RUN = "q1 Q0 d11 1 13.5 bm25\nq1 Q0 d12 2 12 bm25\nq2 Q0 d21 1 8 bm25\n"
 QRELS = "q1 0 d11 0\nq1 0 d12 2\nq2 0 d21 1\n"
@@ -160,9 +160,9 @@ def test_lines_that_failed_are_left_out_of_every_kind_of_format() -> None:
 
 def test_the_help_names_every_function_of_the_package_and_every_server() -> None:
     shown = succeed("convert", "--help").out
-    for name in (*convert.__all__, *SERVERS):
+    for name in (*convert.__all__, *ANSWERS):
         assert name in shown
-        assert name in SERVERS or callable(getattr(convert, name))
+        assert name in ANSWERS or callable(getattr(convert, name))
 
 
 def test_records_in_memory_are_read() -> None:

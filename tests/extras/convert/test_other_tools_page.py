@@ -12,8 +12,7 @@ import pytest
 
 import bpa_ppl.extras.convert as convert
 from bpa_ppl import NBest, from_records
-from bpa_ppl.formats.format import SERVERS
-from bpa_ppl.formats.preference_rows import find_answer_fields
+from bpa_ppl.extras.convert.servers import ANSWERS
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "extras" / "other-tools.md").read_text(
     "utf-8"
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 
 
 def test_every_kind_is_in_the_table_with_an_example() -> None:
-    kinds = {*convert.__all__, *SERVERS} - {"answers"}
+    kinds = {*convert.__all__, *ANSWERS} - {"answers", "openai"}
     assert sorted(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == sorted(kinds)
     assert {kind for kind, _ in EXAMPLES} == kinds
 
@@ -38,9 +37,9 @@ def test_every_kind_is_in_the_table_with_an_example() -> None:
 def test_examples_are_converted_and_read(kind: str, shown: str) -> None:
     record: Any = json.loads(shown) if shown.startswith("{") else shown
     records = [record, shown.replace("ref=", "hyp=")] if kind == "icefall" else [record]
-    function = partial(convert.answers, server=kind) if kind in SERVERS else getattr(convert, kind)
+    function = partial(convert.answers, server=kind) if kind in ANSWERS else getattr(convert, kind)
     converted = function(records)
-    if isinstance(record, dict) and kind not in SERVERS:
+    if isinstance(record, dict) and kind not in ANSWERS:
         with_field = json.loads(shown.replace("{", '{"own": 7, ', 1))
         if kind == "inspect":
             with_field["samples"][0]["own"] = 7
@@ -120,7 +119,6 @@ def test_chatbot_arena(parts: bool) -> None:
         | {f"conversation_{m}": talk("q", f"{m}1", parts=parts) for m in "ab"}
         for winner in ("model_b", "both_bad", "tie (bothbad)")
     ]
-    assert find_answer_fields(rows[0]) is not None  # as they are, they lack the answers
     write("arena.jsonl", *rows)
     lists = run_recipe("Chatbot Arena")
     assert (texts(lists), lists.sources) == ([["a1", "b1"]] * 3, ("q",) * 3)

@@ -9,8 +9,8 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import DataError
+from bpa_ppl.extras.convert import lmeval
 from bpa_ppl.extras.convert.records import read_json
-from bpa_ppl.formats.located import LocatedRecord, iter_json, iter_records
 
 ROWS = [{"id": 0, "text": "a\n[é]"}, {"id": 1, "of": [1, {"x": 2}]}]
 
@@ -37,8 +37,6 @@ def test_records_and_their_lines(
     path.write_text(text, "utf-8")
     expected = list(zip(ROWS, lines, strict=True))
     assert places(path) == expected
-    blocks = [f"{line}\n".encode() for line in text.split("\n")]
-    assert [(record.value, record.line) for record in iter_json(blocks, "a.json")] == expected
 
 
 @pytest.mark.parametrize(
@@ -69,10 +67,4 @@ def test_text_that_is_not_json(tmp_path: Path, text: str, line: int, code: str, 
 
 def test_there_must_be_records() -> None:
     with raises(DataError, "no-data", parameter="records"):
-        list(iter_records([]))
-
-
-def test_the_place_of_a_record_is_in_the_message() -> None:
-    assert str(LocatedRecord({}, "a.jsonl", 7).error("x")) == "a.jsonl:7: x"
-    assert str(LocatedRecord({}, line=7).error("x")) == "record 7: x"
-    assert str(LocatedRecord({}, "a.json", None, 3).error("x")) == "a.json: record 3: x"
+        lmeval([])

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 import subprocess
 import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from support.command_line import refused, run
+from support.command_line import refused, run, succeed
 from support.raising import raises
-from support.registries import FEATURES
 
 from bpa_ppl import DataError, as_weight_draws, check, read_nbest, read_posterior
-from bpa_ppl.cli.app import app
 from bpa_ppl.extras.demo.demo import Demo, run_demo, write_demo_files
-from bpa_ppl.features.recipe import Recipe
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT / "examples" / "demo_data"
@@ -41,7 +36,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
     folder = tmp_path_factory.mktemp("demo") / "new" / "folder"
     with patch("bpa_ppl.extras.demo.demo.run_demo", run):
-        app(["demo", "-o", str(folder), "-q"], result_action="return_value")
+        succeed("demo", "-o", folder, "-q")
     return results[0]
 
 
@@ -49,9 +44,8 @@ def test_posterior_converges_and_is_written(demo: Demo) -> None:
     assert demo.report
     posterior = read_posterior(demo.files[0])
     assert str(check(posterior)) == str(demo.report)
-    (source,) = Recipe.of(as_weight_draws(posterior)).sources
-    assert isinstance(source, FEATURES["lm"])
-    assert (len(source.lines), source.files()) == (demo.lines, ())
+    (source,) = as_weight_draws(posterior).record.recipe.sources
+    assert (source.source, len(source.settings["lines"])) == ("lm", demo.lines)
 
 
 def test_adaptation_and_in_domain_text_improve_translations(demo: Demo) -> None:
@@ -87,10 +81,7 @@ def test_rejects_file_as_output_folder(tmp_path: Path) -> None:
 def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """What `bpa demo --judges` prints, and its folder."""
     folder = tmp_path_factory.mktemp("demo") / "judges"
-    output = io.StringIO()
-    with redirect_stdout(output):
-        app(["demo", "--judges", "-o", str(folder), "-q"], result_action="return_value")
-    return output.getvalue(), folder
+    return succeed("demo", "--judges", "-o", folder, "-q").out, folder
 
 
 @pytest.mark.slow

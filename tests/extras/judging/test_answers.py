@@ -14,7 +14,7 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.stats import entropy, norm
 from support.registries import LIKELIHOODS
-from support.targets import starting_at_zero
+from support.targets import starting_at_zero, with_common_scale
 
 from bpa_ppl import Prior, from_lists
 from bpa_ppl import log_density as model_density
@@ -28,7 +28,6 @@ from bpa_ppl.extras.judging.answers import (
 )
 from bpa_ppl.extras.judging.questions import Candidates, choose_informative, measure_information
 from bpa_ppl.extras.judging.session import Session
-from bpa_ppl.models.priors.scale import LogNormalScale
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
 FIRST, SECOND, TIE = range(3)
@@ -150,7 +149,8 @@ def test_the_posterior_is_integrated_over_the_scale(count: int, slip: float) -> 
 
     With slips the posterior is skewed, which a Gaussian given the scale does not describe.
     """
-    typical, scale = 0.2, LogNormalScale(0.5, np.array([True]))
+    typical = 0.2
+    scale = with_common_scale(Prior.gaussian({"x": 0.0}, np.eye(1)), 0.5, [True]).scale
     answers = clear_answers(count)
     weights = integrate_scales(
         answers, lambda scale: of_scale(typical * scale), scale, scale.log_scales, slip

@@ -19,7 +19,6 @@ from bpa_ppl import NBest
 from bpa_ppl.extras.judging.app import advise, find_context, show_panel, split_candidates
 from bpa_ppl.extras.judging.questions import Outlook
 from bpa_ppl.extras.judging.session import Session
-from bpa_ppl.formats.journal import read_journal
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
@@ -40,6 +39,7 @@ def open_session(tmp_path: Path) -> Iterator[Open]:
         app = judging_application(session, TOKEN, **options)
         client = opened.enter_context(testclient.TestClient(app, base_url=ADDRESS))
         client.session, client.path = session, tmp_path / "j.jsonl"
+        client.written = lambda: Session(session.lists, journal=client.path).judgements
         return client
 
     with opened:
@@ -85,7 +85,7 @@ def test_answers_are_those_of_the_session(open_session: Open) -> None:
         alone.answer(name)
         assert (reply.status_code, reply.json()["number"]) == (200, alone.next().number)
         assert shown(reply.json()) == alone.next().texts
-        assert [*read_journal(client.path).judgements.values()][-1].answer == name
+        assert client.written()[-1].answer == name
     assert client.get("state").json() == json.loads(json.dumps(show_panel(alone)))
     np.testing.assert_allclose(client.session.weights.mean, alone.weights.mean)
 
@@ -114,7 +114,7 @@ def test_undo_asks_again(open_session: Open) -> None:
     assert second["last"] == "first"
     again = client.post("undo", json={"number": second["number"]}).json()
     assert (shown(again), again["last"], again["answers"]) == (shown(first), None, 0)
-    assert len(read_journal(client.path).judgements) == 0
+    assert len(client.written()) == 0
 
 
 def test_a_question_is_answered_once(open_session: Open) -> None:
@@ -124,7 +124,7 @@ def test_a_question_is_answered_once(open_session: Open) -> None:
     with ThreadPoolExecutor(8) as threads:
         replies = list(threads.map(lambda _: client.post("answer", json=body), range(16)))
     assert sorted(reply.status_code for reply in replies) == [200] + [409] * 15
-    assert len(read_journal(client.path).judgements) == 1
+    assert len(client.written()) == 1
     current = client.get("question").json()
     for reply in replies:
         assert reply.json().get("question", reply.json()) == current
@@ -137,8 +137,7 @@ def test_corrections(open_session: Open) -> None:
     answer(client, "first", correction=" \n")
     answer(client, "tie", correction="mine")
     answer(client, "first", correction=shown(client.get("question").json())[0])
-    judgements = read_journal(client.path).judgements.values()
-    assert [judgement.correction for judgement in judgements] == ["mine", None, "mine", None]
+    assert [judgement.correction for judgement in client.written()] == ["mine", None, "mine", None]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from support.judged_pairs import compared_lists
 
 import bpa_ppl as bpa
-from bpa_ppl.gains.preferences import choice_sets
+from bpa_ppl.extending import observe, prepare
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "extras" / "judge.md"
 
@@ -148,9 +148,9 @@ def test_the_answers_of_argilla(scope: dict[str, Any], monkeypatch: pytest.Monke
     exec(ADAPT, scope)
     assert {name: len(of) for name, of in scope["answers"].items()} == {"ann": 19, "bob": 19}
     assert {one.answer for one in scope["answers"]["ann"]} == {"second"}
-    compared = choice_sets(adapted[0])
-    assert compared.named_raters == {"ann": 19, "bob": 19}
-    assert (compared.counts["preferences"], compared.counts["ties"]) == (19, 19)
+    record = observe(prepare(adapted[0], None)).record()
+    assert record.raters == {"ann": 19, "bob": 19}
+    assert (record.comparisons["preferences"], record.comparisons["ties"]) == (19, 19)
 
 
 def test_an_export_without_the_ids_of_lists_is_an_error(scope: dict[str, Any]) -> None:

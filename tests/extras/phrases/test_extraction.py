@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.language_models import model_of
 from support.phrase_pairs import counts_by_pair, pairs_of
 from support.raising import raises
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.extras.phrases.extraction import extract_phrases, select_lines
-from bpa_ppl.text.language_model import NgramModel
 
 Pair = tuple[list[str], list[str], list[tuple[int, int]]]
 
@@ -121,8 +121,7 @@ def test_rejects_invalid_text_and_lengths(tmp_path: Path) -> None:
 
 
 def test_lines_with_the_lowest_perplexity_are_selected(tmp_path: Path) -> None:
-    domain = [["the", "cat", "sat"], ["the", "dog", "sat"], ["a", "cat", "ran"]]
-    model, path = NgramModel.estimate(domain, order=2), tmp_path / "en"
+    model, path = model_of(["the cat sat", "the dog sat", "a cat ran"], 2), tmp_path / "en"
     lines = ["pursuant to section 4", "the cat ran", "", "a dog sat", "hon. members", "the cat ran"]
     path.write_text("".join(f"{line}\n" for line in lines))
     perplexities = [np.exp(-model.by_word([line.split()])[0].mean()) for line in lines]

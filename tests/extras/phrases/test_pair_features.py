@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from support.language_models import model_of
 from support.phrase_pairs import counts_by_pair, pairs_of
 from support.raising import raises
 
@@ -23,7 +24,6 @@ from bpa_ppl.extras.phrases.pair_features import (
     svm_feature,
 )
 from bpa_ppl.extras.phrases.tables import PhraseCounts
-from bpa_ppl.text.language_model import NgramModel
 
 
 def corpus(seed: int, sentences: int, words: int) -> ParallelCorpus:
@@ -63,7 +63,7 @@ def reference_features(table: PhraseCounts) -> dict[str, list[float]]:
     result: dict[str, list[float]] = {name: [] for name in PAIR_FEATURES}
     spread = [reference_statistics(side) for side in OUT]
     known = [{word for line in side for word in line} for side in IN]
-    models = {(side, n): NgramModel.estimate(IN[side], n) for side in (0, 1) for n in (1, 2)}
+    models = {(side, n): model_of(map(" ".join, IN[side]), n) for side in (0, 1) for n in (1, 2)}
     ibm1 = {
         f"{where}.ibm1.{name}": (IBM1.estimate(corpus[given], corpus[1 - given], 3), given)
         for where, corpus in (("out", OUT), ("in", IN))

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import chebyshev as scipy_chebyshev
 from scipy.stats import entropy
-from support.posteriors import SourceRecord
+from support.phrase_pairs import numbered
 from support.raising import raises
+from support.registries import FEATURES
 
 from bpa_ppl import DataError, NBest, UsageError, add_features, from_lists
 from bpa_ppl.extending import FeatureSource
@@ -29,8 +30,6 @@ from bpa_ppl.extras.phrases.subdomains import (
 )
 from bpa_ppl.extras.phrases.table_files import write_table
 from bpa_ppl.extras.phrases.tables import PhraseCounts, PhraseTable
-from bpa_ppl.features.recipe import record_sources, restore_sources
-from bpa_ppl.text.words import NumberedText
 
 #: Sources with their candidates, and the segmentations of these.
 SEGMENTED = [
@@ -170,8 +169,7 @@ def hard(tmp_path: Path) -> str:
 
 
 def write_subdomains(path: Path, assignment: np.ndarray) -> str:
-    texts = NumberedText.of(SOURCES), NumberedText.of(TARGETS)
-    Subdomains(*texts, assignment, WEIGHTS).save(path)
+    Subdomains(*numbered(SOURCES, TARGETS), assignment, WEIGHTS).save(path)
     return str(path)
 
 
@@ -279,9 +277,9 @@ def test_order_of_columns_and_of_the_entropy(lists: NBest, soft: str) -> None:
 def test_opened_once_it_serves_parts_of_the_lists(lists: NBest, soft: str) -> None:
     source = Invariance(subdomains=soft)
     # A posterior records it as JSON.
-    stored = msgspec.json.encode(record_sources([source], [()]))
-    (again,) = restore_sources(msgspec.json.decode(stored, type=list[SourceRecord]), {})
-    assert again == source
+    stored = msgspec.json.encode(source.settings())
+    again = FEATURES.restore("invariance", msgspec.json.decode(stored))
+    assert msgspec.json.encode(again.settings()) == stored
     whole: Any = source.columns(lists)
     compute = source.opened()
     parts: list[Any] = [compute(part) for part in (lists[1], lists[0], lists[1])]

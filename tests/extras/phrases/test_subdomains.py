@@ -11,15 +11,16 @@ import jax
 import numpy as np
 import numpyro
 import pytest
+from joblib import Parallel
 from pyarrow import parquet
 from sklearn.metrics import adjusted_rand_score
-from support.phrase_pairs import sentences_of
+from support.language_models import model_of_part
+from support.phrase_pairs import numbered, sentences_of
 from support.planted import planted
 from support.raising import raises
 from support.subdomain_program import pad_text, subdomain_mixture
 
 from bpa_ppl import BpaWarning, DataError, UsageError
-from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.extras.phrases.induction import induce
 from bpa_ppl.extras.phrases.subdomain_em import (
     EMSettings,
@@ -32,16 +33,14 @@ from bpa_ppl.extras.phrases.subdomain_em import (
 )
 from bpa_ppl.extras.phrases.subdomains import Subdomains
 from bpa_ppl.extras.phrases.tables import SIDES
-from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.words import SPECIAL, NumberedText, find_starts, join_texts
 
 EXACT = {"em": "soft", "smoothing": "none", "prior": 0.0}
 SMALL = planted(3, 40, 0.3, words=9, length=4)[:2]
 TEXTS = planted(3, 150, 0.4, words=40)[:2]
 
 
-def run_em(texts: tuple[NumberedText, NumberedText], jobs: int = 1, **settings: object) -> list:
-    with parallel_workers(jobs, require="sharedmem") as team:
+def run_em(texts: Any, jobs: int = 1, **settings: object) -> list:
+    with Parallel(jobs, require="sharedmem") as team:
         return fit_em(*texts, EMSettings(**settings), team)  # type: ignore[arg-type]
 
 
@@ -185,32 +184,24 @@ def random_sentences(count: int, seed: int = 0) -> list[list[str]]:
     return [[f"w{n}" for n in rng.zipf(1.5, length).clip(0, 40)] for length in lengths]
 
 
-def weighted_text(text: list[list[str]], order: int) -> tuple[NumberedText, WeightedText]:
-    corpus = join_texts([("text", [text])])
-    numbers = corpus.numbers - np.int32(len(SPECIAL))
-    return corpus, WeightedText.of(
-        (numbers, corpus.starts), len(corpus.words) - len(SPECIAL), order
-    )
+def weighted_text(sentences: list[list[str]], order: int) -> WeightedText:
+    (text,) = numbered(sentences)
+    return WeightedText.of((text.numbers, text.starts), len(text.words), order)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_zero_one_weights_equal_kneser_ney_of_selection(order: int) -> None:
     text = random_sentences(300)
-    corpus, grams = weighted_text(text, order)
     kept = np.random.default_rng(1).random(len(text)) < 0.4
-    selected = [sentence for sentence, k in zip(text, kept, strict=True) if k]
-    number = {word: n for n, word in enumerate(corpus.words)}
-    numbers = np.array([number[word] for sentence in selected for word in sentence], np.int32)
-    # The vocabulary is that of all sentences, so that models of different parts are comparable.
-    plain = NgramModel.of_corpus(NumberedText(corpus.words, numbers, find_starts(selected)), order)
-    result = grams.log_probabilities(kept.astype(float))
+    plain = model_of_part(text, kept, order)
+    result = weighted_text(text, order).log_probabilities(kept.astype(float))
     np.testing.assert_allclose(result, plain.log_probabilities(text), rtol=1e-6)
 
 
 def test_expected_counts_agree_with_enumeration() -> None:
     text = [["a", "b"], ["b", "a", "b"], ["a"], ["b", "a"]]
     weights = np.array([0.3, 0.9, 0.5, 0.05])
-    _, grams = weighted_text(text, 2)
+    grams = weighted_text(text, 2)
     counts = estimate_counts(grams.longest, grams.starts, weights, int(grams.firsts[-1]))
     add_shorter_counts(counts, grams.suffix, grams.firsts)
     coins = np.repeat(weights, np.diff(grams.starts))
@@ -231,7 +222,7 @@ def test_expected_counts_agree_with_enumeration() -> None:
 @pytest.mark.parametrize("smoothing", ["kneser-ney", "none"])
 def test_probabilities_sum_to_one(smoothing: str) -> None:
     text = [[], *([f"w{n}"] for n in range(8))]
-    _, grams = weighted_text(text, 1)
+    grams = weighted_text(text, 1)
     weights = np.random.default_rng(2).random(len(text))
     weights[-1] = 0.0  # the last word has the probability of an unknown word
     result = np.exp(grams.log_probabilities(weights, smoothing))  # type: ignore[arg-type]
@@ -242,7 +233,7 @@ def test_probabilities_sum_to_one(smoothing: str) -> None:
 
 def test_left_out_sentence_is_scored_by_the_others() -> None:
     text = random_sentences(60, seed=3)
-    _, grams = weighted_text(text, 3)
+    grams = weighted_text(text, 3)
     weights = np.ones(len(text))
     weights[7] = 0.0
     left_out = grams.log_probabilities(weights, chosen=np.arange(len(text)) == 7)
@@ -261,8 +252,7 @@ SOFT = np.array([[0.25, 0.5, 0.25], [1, 0, 0], [0, 0.1, 0.9], [0.3, 0.3, 0.4]])
 
 
 def example(assignment: Any = HARD, weights: Any = (0.25, 0.25, 0.5)) -> Subdomains:
-    texts = NumberedText.of(SOURCE), NumberedText.of(TARGET)
-    return Subdomains(*texts, assignment, np.asarray(weights), SETTINGS)
+    return Subdomains(*numbered(SOURCE, TARGET), assignment, np.asarray(weights), SETTINGS)
 
 
 @pytest.mark.parametrize("assignment", [HARD, SOFT])
@@ -289,7 +279,7 @@ def test_typical_words_are_those_that_were_planted() -> None:
         [str(rng.choice(own[z] if rng.random() < 0.4 else ["le", "de", ","])) for _ in range(8)]
         for z in groups
     ]
-    text = NumberedText.of([["once", *sentences[0]], *sentences[1:]])
+    (text,) = numbered([["once", *sentences[0]], *sentences[1:]])
     hard = Subdomains(text, text, groups, np.array([0.5, 0.5]))
     assert list(map(set, hard.typical_words("source", 5))) == list(map(set, own))
     soft = Subdomains(text, text, hard.posteriors(), hard.weights)

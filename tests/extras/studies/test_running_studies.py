@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, TER
+from support.command_line import succeed
 from support.judged_lists import judged_lists, write_json_lines
 from support.raising import raises
 from support.registries import RULES, SAMPLERS, Registry
@@ -16,7 +16,6 @@ from support.studies import DEVELOPMENT, draw_lists, edit_study, run_rows
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, concatenate
-from bpa_ppl.cli.app import main
 from bpa_ppl.extras.studies import running
 from bpa_ppl.extras.studies.page import write_figures
 from bpa_ppl.extras.studies.results import read_results
@@ -205,20 +204,12 @@ def test_rejects_damaged_and_missing_results(study_file: Path, finished: Path) -
         read_results(study_file.parent)
 
 
-def bpa(*arguments: object) -> int:
-    """Run a command in this process and return its exit code."""
-    with patch.object(sys, "argv", ["bpa", *map(str, arguments)]), pytest.raises(SystemExit) as end:
-        main()
-    return int(end.value.code or 0)
-
-
 @pytest.mark.usefixtures("without_drawing")
-def test_study_figures_and_page(quick_study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_study_figures_and_page(quick_study: Path) -> None:
     folder = quick_study.parent / "results"
-    assert bpa("experiment", quick_study, "-o", folder) == 0
-    assert f"wrote {folder / 'results.parquet'}: run `bpa figures " in capsys.readouterr().err
-    assert bpa("figures", folder, "--kind", "none", "-q") == 0
-    assert capsys.readouterr() == ("", "")
+    done = succeed("experiment", quick_study, "-o", folder)
+    assert f"wrote {folder / 'results.parquet'}: run `bpa figures " in done.err
+    assert succeed("figures", folder, "--kind", "none", "-q") == (0, "", "")
     assert (folder / "index.html").is_file()
 
 

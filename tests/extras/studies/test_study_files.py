@@ -221,3 +221,9 @@ def test_settings_may_follow_a_name(study_file: Path) -> None:
     assert method.component() == SAMPLERS.resolve("imh", {"draws": 50})
     assert method.resolve_likelihood() == LIKELIHOODS["margin"](gamma=4)
     assert method.with_settings({"gamma": 1}).resolve_likelihood() == LIKELIHOODS["margin"](gamma=1)
+
+
+def test_a_study_of_version_1() -> None:
+    study = read_study(Path(__file__).parents[2] / "golden" / "study.toml")
+    assert study.sizes == (10, 20, 50, 100)
+    assert [domain.name for domain in study.domains] == ["leaflet"]
