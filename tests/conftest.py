@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import logging
 import os
 import sys
 from base64 import b64decode
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # Waiting threads of OpenBLAS spin: small matrices would take five times the processor time. NumPy
 # reads this variable when it is imported, here and in the processes that tests start.
@@ -23,9 +23,10 @@ from support.browser import CHROMIUM, Browser
 from support.extras import require_extras
 
 from bpa_ppl import NBest, from_lists, read_nbest
-from bpa_ppl._runtime.messages import LOGGER
-from bpa_ppl.components import Registry, find_plugins
 from bpa_ppl.extending import WarningsHandler
+
+if TYPE_CHECKING:
+    from support.registries import Registry
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -52,7 +53,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 # pytest handles all loggers; this handler issues Python warnings in addition to the log records.
-LOGGER.addHandler(WarningsHandler())
+logging.getLogger("bpa_ppl").addHandler(WarningsHandler())
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -150,14 +151,14 @@ def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Registry]]:
     """All registries, which are restored after the test."""
-    from support.registries import REGISTRIES
+    from support.registries import REGISTRIES, forget_plugins
 
     result = list(REGISTRIES.values())
     for one in result:
         for name, value in vars(one).items():
             monkeypatch.setattr(one, name, copy(value))
     yield result
-    find_plugins.cache_clear()
+    forget_plugins()
 
 
 @pytest.fixture
@@ -165,6 +166,8 @@ def install_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registries: list[Registry]
 ) -> Iterator[Callable[[str, str, str], None]]:
     """A function that installs a module and `entry_points.txt`, in an empty working folder."""
+    from support.registries import forget_plugins
+
     site, info, modules = tmp_path / "site", tmp_path / "site" / "theirs-1.0.dist-info", set()
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
@@ -176,8 +179,7 @@ def install_package(
         sys.modules.pop(module, None)
         (site / f"{module}.py").write_text(source, "utf-8")
         (info / "entry_points.txt").write_text(entry_points)
-        importlib.invalidate_caches()
-        find_plugins.cache_clear()
+        forget_plugins()
 
     yield install
     for module in modules:

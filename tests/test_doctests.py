@@ -16,9 +16,7 @@ from typing import Any
 import pytest
 
 import bpa_ppl
-import bpa_ppl.diagnostics
 import bpa_ppl.extending
-import bpa_ppl.models
 
 
 def module_names(package: ModuleType) -> set[str]:
@@ -38,7 +36,7 @@ def module_source(name: str) -> str:
 
 
 # In a clone the folders of models and diagnostics are outside the folder of the package.
-PACKAGES = (bpa_ppl, bpa_ppl.models, bpa_ppl.diagnostics)
+PACKAGES = map(import_module, ("bpa_ppl", "bpa_ppl.models", "bpa_ppl.diagnostics"))
 SOURCES = {name: module_source(name) for name in sorted(set().union(*map(module_names, PACKAGES)))}
 
 

@@ -17,13 +17,13 @@ import jax
 import numpy as np
 import pytest
 from cyclopts import CycloptsError, MissingArgumentError
+from support.command_line import parse_words
 from support.command_line import run_command as run_words
 from support.pages import INLINE_CODE, PAGES
 from support.posteriors import name_weights
 
 import bpa_ppl
 from bpa_ppl import BpaWarning, DataError, concatenate, from_arrays, read_nbest, write_nbest
-from bpa_ppl.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Part of a command -> the reason why the tests do not run it.
@@ -62,7 +62,7 @@ def parse(line: str) -> None:
     """
     words = ["./-" if word == "-" else word for word in shlex.split(line, comments=True)[1:]]
     try:
-        app.parse_args(words, print_error=False, exit_on_error=False)
+        parse_words(words)
     except CycloptsError as error:
         if not isinstance(error.__cause__, DataError):  # a file that another command writes
             raise

@@ -31,8 +31,6 @@ from support.posteriors import arviz_version, name_weights
 from support.user_files import compress_zstd
 
 import bpa_ppl
-from bpa_ppl.adapting.adapt import adapt_draws
-from bpa_ppl.diagnostics.check.check import check_and_record
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -332,12 +330,11 @@ def test_choosing_and_serving_in_the_small_installation(
     row = "||| a cat ||| logprob= {} ||| 0\n"  # more than PyArrow is loaded for
     rows = [f"{k // 2} {row.format(k % 7)}" for k in range(40_000)]
     (tmp_path / "long.nbest").write_text("".join(rows), "utf-8")
-    adapted = adapt_draws(judged_lists(), None, gain="comet", sampler="map")
-    draws, report = check_and_record(adapted.draws)
-    assert report.passed
+    adapted = bpa_ppl.adapt(judged_lists(), None, gain="comet", sampler="map")
+    assert bpa_ppl.check(adapted)
     drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))
     new = name_weights(drawn, ("logprob",))
-    bpa_ppl.write_posterior(draws, tmp_path / "p.nc")
+    bpa_ppl.write_posterior(adapted, tmp_path / "p.nc")
     bpa_ppl.write_posterior(new, tmp_path / "unchecked.nc")
     words = json.dumps([command.split() for command in (*SMALL_COMMANDS, *OTHER_COMMANDS)])
     env = {name: os.environ[name] for name in KEPT if name in os.environ}
@@ -351,7 +348,7 @@ def test_choosing_and_serving_in_the_small_installation(
     for command, error in zip(OTHER_COMMANDS, errors, strict=True):
         assert re.fullmatch(f"error: bpa {command.split()[0]} {FULL}", error)
     assert not [*tmp_path.glob("none*")]
-    expected = bpa_ppl.rerank(lists, draws).texts
+    expected = bpa_ppl.rerank(lists, adapted).texts
     chosen = (tmp_path / "chosen").read_text("utf-8").splitlines()
     assert chosen == expected
     assert len((tmp_path / "long").read_text("utf-8").splitlines()) == 20_000

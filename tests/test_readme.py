@@ -24,7 +24,7 @@ from support.pages import NUMBER, assert_prints
 
 import bpa_ppl
 from bpa_ppl import read_nbest
-from bpa_ppl.adapting.build import require_adaptation
+from bpa_ppl.extending import observe, prepare
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -157,7 +157,7 @@ def test_the_model_is_the_published_one() -> None:
     block = next(content for language, content in BLOCKS if language == "python")
     exec(block.partition("\nlists = ")[0], scope)
     target = bpa_ppl.log_density(lists, weights, model=scope["model"], likelihood="oracle")
-    oracle = require_adaptation(target).observed.chosen
+    oracle = observe(prepare(lists, weights, likelihood="oracle")).chosen
     canonical = np.array([weights[name] for name in lists.feature_names])
     features = lists.features.reshape(20, 10, 2).astype(np.float64)
     with jax.enable_x64(True):

@@ -12,12 +12,9 @@ from cyclopts.argument import Argument
 from support.command_line import run
 from support.registries import GAINS, NBEST_FORMATS, RULES, SAMPLERS
 
-from bpa_ppl.adapting.settings import SETTINGS
 from bpa_ppl.cli.adapt import adapt
 from bpa_ppl.cli.app import app
-from bpa_ppl.cli.options import describe_setting
-from bpa_ppl.decoding.options import OPTIONS as RERANKING
-from bpa_ppl.decoding.options import RerankOptions
+from bpa_ppl.cli.options import ChoiceOptions, describe_setting
 from bpa_ppl.extending import Settings
 
 
@@ -125,11 +122,8 @@ def test_help_names_every_choice() -> None:
 def test_the_options_of_reranking_are_those_of_python(command: str) -> None:
     """One declaration has an option for Python and for both commands, with its help."""
     shown = options_of(command)
-    for name, option in RERANKING.items():
-        assert f"\n        {name}: " in (RerankOptions.__doc__ or "")
-        if option.option is not None:
-            assert shown[name].parameter.help == describe_setting(name, RERANKING).help
-    assert [name for name, one in RERANKING.items() if one.option is None] == ["progress"]
+    for name in ChoiceOptions.__annotations__:
+        assert shown[name].parameter.help == options_of("rerank")[name].parameter.help != ""
 
 
 def test_the_options_of_adapt_are_its_declared_settings() -> None:
@@ -137,11 +131,13 @@ def test_the_options_of_adapt_are_its_declared_settings() -> None:
     shown = {name for name, option in options_of("adapt").items() if not option.children}
     others = {"nbest", "output", "weights", "fixed", "like", "judgements", "unchecked", "quiet"}
     reading = {"references", "sources", "bad", "format", "missing"}
-    assert shown == others | reading | {"scheduler"} | (SETTINGS.keys() - {"progress"})
+    assert shown == others | reading | {"scheduler"} | (
+        Settings.__annotations__.keys() - {"progress"}
+    )
     assert len(shown) - 1 == 25  # without the files
-    for name, setting in SETTINGS.items():
+    for name in Settings.__annotations__:
         assert f"\n        {name}: " in (Settings.__doc__ or "")
-        if setting.option is not None:
+        if name != "progress":
             assert options_of("adapt")[name].parameter.help == describe_setting(name).help
 
 

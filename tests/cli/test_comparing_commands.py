@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from support.command_line import refused, run, succeed
+from support.command_line import run, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.samplers.programs import read_program
 
 LISTS = ("nbest", "-w", "moses.ini")
 COMPARE = ("compare", *LISTS, "-r", "ref", "-o", "report")
@@ -87,36 +87,8 @@ def test_samplers_are_compared_on_a_model() -> None:
 
 
 def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
-    program, arguments = read_program(f"{module}:model", data)
-    return program, (), arguments
-
-
-@pytest.mark.usefixtures("of_model")
-@pytest.mark.parametrize(
-    "name", ["{}/my-model.py", "folder/my-model.py", "../{0.name}/my-model.py", "~/my-model.py"]
-)
-def test_a_program_is_read_from_any_file(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file has any name, and imports from its own folder; it replaces no module."""
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    text = "from __future__ import annotations\nimport dataclasses\nfrom imported import *\n"
-    text += "@dataclasses.dataclass\nclass Settings:\n    scale: float = 1.0\n"
-    (folder / "my-model.py").write_text(text, "utf-8")
-    Path("normal_mean.py").rename(folder / "imported.py")
-    name = name.format(folder)
-    if name.startswith(".."):
-        (tmp_path / "here").mkdir()
-        monkeypatch.chdir(tmp_path / "here")
-    program, arguments = read_program(f"{name}:model", tmp_path / "data.json")
-    assert arguments["y"].tolist() == [1.0, 2, 0.5]
-    assert inspect.signature(program).bind(**arguments)
-    assert str(folder) not in sys.path
-    refused(
-        "calibrate", "--model", f"{name}:model", "-o", folder / "my-model.py", mention="another"
-    )
+    program = runpy.run_path(f"{module}.py")["model"]
+    return program, (), {n: np.array(x) for n, x in json.loads(Path(data).read_text()).items()}
 
 
 @pytest.mark.usefixtures("of_model")

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from support.command_line import refused, run, succeed
 from support.judged_lists import judged_lists, write_json_lines
-from support.posteriors import read_weight_draws, with_record
+from support.posteriors import read_weight_draws, recorded_comparison, with_record
 
 import bpa_ppl as bpa
 from bpa_ppl.cli.options import Reading
-from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 
 LISTS = ("adapt", "lists.jsonl", "-o", "p.nc")
 ADAPT = (*LISTS, "-w", "w.txt", "--gain", "comet", "--sampler", "map")
@@ -42,7 +41,7 @@ def test_commands_compare_with_simple_baselines(folder: Path) -> None:
     assert "system eve: use only its candidates" in note
     assert "leave out categorical system" in note
     pool, draws = bpa.read_nbest("lists.jsonl"), read_weight_draws("p.nc")
-    assert str(read_comparison(draws.record)) in messages.replace("note: ", "")
+    assert str(recorded_comparison(draws)) in messages.replace("note: ", "")
     expected = bpa.compare_baselines(pool, draws, choice=bpa.rerank(pool, draws).choice)
     done = succeed(*RERANK)
     shown = done.out
@@ -61,7 +60,7 @@ def test_commands_compare_with_simple_baselines(folder: Path) -> None:
 def test_draws_that_have_not_converged_are_not_compared(folder: Path) -> None:
     """All that is printed of them is their check."""
     noted = succeed(*LISTS, *ADAPT[4:-1], "imh:draws=5", *SYSTEMS).err
-    assert read_comparison(read_weight_draws("p.nc").record) is not None
+    assert recorded_comparison(read_weight_draws("p.nc")) is not None
     assert "NOT converged" in noted
     for advice in ("baseline", "best single system", "adapted weights", "all choices from"):
         assert advice not in noted
@@ -69,7 +68,7 @@ def test_draws_that_have_not_converged_are_not_compared(folder: Path) -> None:
 
 def test_the_share_of_best_choices_is_shown_for_lists_without_judgements(folder: Path) -> None:
     noted = succeed("adapt", "lists.jsonl", "-o", "l.nc", *ADAPT[4:-1], "laplace").err
-    comparison = read_comparison(read_weight_draws("l.nc").record)
+    comparison = recorded_comparison(read_weight_draws("l.nc"))
     assert comparison is not None
     assert comparison.share_of_best.startswith("of 30 adaptation lists, ")
     assert comparison.share_of_best in noted

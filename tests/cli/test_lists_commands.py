@@ -6,19 +6,14 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 from support.command_line import refused, succeed
 from support.posteriors import read_weight_draws
 
 import bpa_ppl as bpa
-from bpa_ppl.formats.references import read_references
-from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.model_files import read_arpa
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--sampler", "map", "-o", "p.nc")
 RERANK = ("rerank", "nbest", "-p", "p.nc", "-o", "out")
-TEXT = "the cat sat\na cat sat down\nthe dog sat\n"
 
 
 def test_oracle_scores_and_texts(folder: Path) -> None:
@@ -29,7 +24,9 @@ def test_oracle_scores_and_texts(folder: Path) -> None:
     assert values[1] < values[0] < values[2]
     assert mixed.out.count("\n") == 12
     assert "anti-oracle" in mixed.err
-    own = bpa.corpus_score(mixed.out.splitlines(), read_references("ref"), "ter")
+    own = bpa.corpus_score(
+        mixed.out.splitlines(), Path("ref").read_text("utf-8").splitlines(), "ter"
+    )
     assert own.value == pytest.approx(values[1], abs=0.01)
 
 
@@ -75,27 +72,3 @@ def test_features_are_recorded_computed_again_and_reported(folder: Path) -> None
     refused(*RERANK, "--moved-file", "tm=moved.txt", mention="(--moved-file)")
     succeed(*RERANK, "--moved-file", "lm=moved.txt")
     assert len(Path("out").read_text().splitlines()) == 12
-
-
-def test_a_language_model_is_written_and_evaluated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("domain.txt").write_text(TEXT, "utf-8")
-    Path("held-out.txt").write_text("the cat sat\na bird\n", "utf-8")
-    done = succeed("lm", "domain.txt", "--order", 2, "-o", "a.arpa.gz", "--test", "held-out.txt")
-    assert done.err == ""
-    model = NgramModel.estimate([line.split() for line in TEXT.splitlines()], 2)
-    assert read_arpa("a.arpa.gz").log_probabilities([["a"]]) == model.log_probabilities([["a"]])
-    scores, unknown = model.by_word([["the", "cat", "sat"], ["a", "bird"]])
-    assert done.out.splitlines() == [
-        "9 1-grams, 10 2-grams; too few n-grams of order 1, 2 to estimate discounts: "
-        "0.5, 1, 1.5 are used",
-        f"held-out.txt: perplexity {np.exp(-scores.mean()):.2f}, "
-        f"{np.exp(-scores[~unknown].mean()):.2f} without the 1 unknown of 5 words",
-    ]
-    again = succeed("lm", "a.arpa.gz", "--test", "held-out.txt", "--test", "domain.txt")
-    assert again.out.splitlines()[:2] == ["9 1-grams, 10 2-grams", done.out.splitlines()[1]]
-    assert again.out.splitlines()[2].startswith("domain.txt: perplexity ")
-    whole = succeed("lm", "-", "-o", "-", stdin=TEXT * 2)  # the model, so that messages are notes
-    assert (whole.out.startswith("\\data\\"), "1-grams" in whole.err) == (True, True)

@@ -20,7 +20,6 @@ import pytest
 from support.command_line import PROGRAM, run, start, succeed
 from support.registries import SAMPLERS
 
-from bpa_ppl._runtime.messages import LOGGER, log_info
 from bpa_ppl.cli import options
 from bpa_ppl.cli.app import main, show_messages
 from bpa_ppl.cli.signals import Ended, ending_signals
@@ -331,12 +330,13 @@ def test_warnings_are_notes_and_messages_are_shown_as_they_are(
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_a_warning_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
-    before = (LOGGER.level, list(LOGGER.handlers), list(warnings.filters))
+    logger = logging.getLogger("bpa_ppl")
+    before = (logger.level, list(logger.handlers), list(warnings.filters))
     with show_messages():
         for _ in range(3):
             warn_user("a list\nis short")
         options.echo_status("read")
         warnings.warn("from a library", FutureWarning, stacklevel=1)
-    log_info("hidden")
-    assert (LOGGER.level, LOGGER.handlers, warnings.filters) == before
+    logger.info("hidden")
+    assert (logger.level, logger.handlers, warnings.filters) == before
     assert capsys.readouterr() == ("", "note: a list\\nis short\nread\n")

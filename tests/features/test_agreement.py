@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.posteriors import recorded_comparison
+from support.raising import capture_notes
 
 from bpa_ppl import NBest, adapt, as_weight_draws, from_lists, log_density, rerank
-from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
-from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
-from bpa_ppl.extending import StartingWeights
+from bpa_ppl.extending import StartingWeights, choose_prior, observe, prepare
 from bpa_ppl.features.matching import measure_agreement
-from bpa_ppl.lists.candidate_columns import read_column
 
 FACTOR = 0.5
 NAMES = ("good", "fair", "cost", "noise")
@@ -110,7 +107,7 @@ def test_the_prior_mean_of_weights_without_a_starting_value_follows_it() -> None
 def test_where_features_disagree_the_lists_decide_on_the_sign(prior: str) -> None:
     pool = lists()
     pair = pool.without("fair", "noise").with_extras(
-        gain=read_column(pool, "gain"), loss=-read_column(pool, "gain")
+        gain=pool.extras["gain"], loss=-np.asarray(pool.extras["gain"])
     )
     agreement, probability = measure_agreement(pair, ["good", "cost"])
     assert (agreement["cost"], probability) == (pytest.approx(-agreement["good"]), 0.5)
@@ -119,9 +116,9 @@ def test_where_features_disagree_the_lists_decide_on_the_sign(prior: str) -> Non
         expected["cost"] = -expected["good"]
         means = prior_means(pair, gain=gain, prior=prior)
         assert means == pytest.approx(expected, abs=1e-3)
-    record = require_adaptation(log_density(pair, None, gain="loss", prior=prior)).prior
-    assert record is not None
-    assert record.settings["mean"] == -FACTOR
+    prepared = prepare(pair, None, gain="loss", prior=prior)
+    chosen = choose_prior(observe(prepared), prepared)
+    assert chosen.record.settings["mean"] == -FACTOR
     # One that is given has no other sign, and without observations both signs are as probable.
     asked = prior_means(pair, gain="loss", prior="isotropic:mean=0.5,scale=0.2")
     assert asked == pytest.approx({n: FACTOR * v for n, v in agreement.items()}, abs=1e-3)
@@ -164,12 +161,12 @@ def test_the_mean_of_the_features_has_its_signs_with_indicators_too() -> None:
     scaled: dict[str, Any] = {"gain": "gain", "sampler": "map", "prior": "isotropic:scale=0.3"}
     for options in ({}, {"categorical": "system"}):
         draws = as_weight_draws(adapt(pool, None, **scaled, **options))
-        means.append(read_comparison(draws.record).row(Way.MEAN))
+        means.append(recorded_comparison(draws).row("mean of the standardised features"))
     assert means[1].gain == pytest.approx(means[0].gain)
     assert signs_of(means[1]) == [1.0, 1.0, -1.0]
 
 
-def signs_of(row: BaselineRow) -> list[float]:
+def signs_of(row: Any) -> list[float]:
     """Return the signs of the weights of all features but the noise."""
     return np.sign([row.weights[name] for name in NAMES[:3]]).tolist()
 
@@ -183,7 +180,11 @@ def test_the_mean_of_the_features_knows_for_which_lower_is_better(options: dict[
         adapt(pool, costs, prior="isotropic:scale=0.3", sampler="map", **options)
     )
     assert not draws.draws.constants["prior_mean"].any()
-    assert signs_of(read_comparison(draws.record).row(Way.MEAN)) == [-1.0, -1.0, 1.0]
+    assert signs_of(recorded_comparison(draws).row("mean of the standardised features")) == [
+        -1.0,
+        -1.0,
+        1.0,
+    ]
 
 
 def choices_of_two() -> NBest:

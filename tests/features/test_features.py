@@ -12,7 +12,6 @@ from support.raising import raises
 from support.registries import Registry
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
-from bpa_ppl.components import Positive
 from bpa_ppl.extending import FeatureSource
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
@@ -22,7 +21,7 @@ from bpa_ppl.features.source import FEATURES, Features, assign_folds
 class Scaled(FeatureSource, frozen=True):
     """A feature of the sentence, as a third party would write it."""
 
-    scale: Positive = 1.0
+    scale: float = 1.0
     names: tuple[str, ...] = ("ScaledA", "ScaledB")
 
     needs: ClassVar[frozenset[str]] = frozenset({"difficulty"})

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command_line import succeed
+from support.language_models import model_of, scores_of_mixture
 from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, from_lists
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.features.source import assign_folds
-from bpa_ppl.text.language_model import MixtureModel, NgramModel
-from bpa_ppl.text.model_files import write_arpa
-from bpa_ppl.text.words import split_words
 
 LINES = ["the cat sat down", "a cat sat on the mat", "the dog sat", "one two three", "hello you"]
 
@@ -27,8 +26,8 @@ def text(tmp_path: Path) -> Path:
 
 def scores(lines: list[str], texts: list[str], order: int = 3) -> np.ndarray:
     """Return the log-probabilities under a model of some lines, one text after the other."""
-    model = NgramModel.estimate([line.split() for line in lines], order)
-    return np.array([model.log_probabilities([split_words(text)])[0] for text in texts])
+    model = model_of(lines, order)
+    return np.array([model.log_probabilities([text.split()])[0] for text in texts])
 
 
 def with_references(references: list[tuple[str, ...]]) -> NBest:
@@ -47,7 +46,7 @@ def test_columns_of_a_text(text: Path, toy: NBest) -> None:
     assert set(result) == {"lm", "lm.oov"}
     np.testing.assert_allclose(result["lm"], scores(LINES, hyps), rtol=1e-12)
     vocabulary = {word for line in LINES for word in line.split()}
-    missing = [sum(word not in vocabulary for word in split_words(hyp)) for hyp in hyps]
+    missing = [sum(word not in vocabulary for word in hyp.split()) for hyp in hyps]
     assert result["lm.oov"].tolist() == missing
     assert sum(missing) == 1  # world
 
@@ -58,10 +57,8 @@ def test_a_mixture_has_the_recorded_files(text: Path, toy: NBest, tmp_path: Path
     dev.write_text("the cat\nhello world\n")
     paths = str(text), str(general)
     source = LanguageModel(text=paths, dev=str(dev))
-    mixture = MixtureModel.fit_files([NgramModel.train([path]) for path in paths], [dev])
-    words = [split_words(hyp) for hyp in everything(toy)]
-    result = dict(source.columns(toy))["lm"]
-    np.testing.assert_allclose(result, mixture.log_probabilities(words), rtol=1e-12)
+    expected = scores_of_mixture(paths, dev, everything(toy))
+    np.testing.assert_allclose(dict(source.columns(toy))["lm"], expected, rtol=1e-12)
     assert source.files() == (*paths, str(dev))
     assert source.moved(["a", "b", "c"]).files() == ("a", "b", "c")
     for alone in (str(text), "self"):
@@ -140,7 +137,7 @@ def test_text_can_be_carried(text: Path, toy: NBest) -> None:
 
 def test_sources_that_cannot_be_carried(text: Path, toy: NBest, tmp_path: Path) -> None:
     arpa, long = tmp_path / "a.arpa", tmp_path / "long.txt"
-    write_arpa(NgramModel.estimate([["a"]], 2), arpa)
+    succeed("lm", text, "-o", arpa, "-q")
     long.write_text(f"{'word ' * 30}\n" * 40_000, encoding="utf-8")
     with raises(UsageError, "not-supported", parameter="carry", match=r"a\.arpa"):
         LanguageModel(text=(str(text), str(arpa)), carry=True).fitted(toy)

@@ -26,12 +26,9 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
-from bpa_ppl.adapting.adapt import adapt_draws
 from bpa_ppl.extending import FeatureSource, StartingWeights
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.features.source import FEATURES, SELF, TextSource, compute_by_text
-from bpa_ppl.lists.nbest import demote_to_extras
-from bpa_ppl.posterior.record import from_attributes
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
 OPENED: list[str] = []
@@ -97,7 +94,7 @@ def saved(tmp_path: Path, lists: NBest, domain: Path):
 @pytest.fixture
 def adapted(lists: NBest, domain: Path) -> Draws:
     """Draws with the words of the file as a feature."""
-    return adapt_draws(lists, WEIGHTS, **MODE, add=Known(text=str(domain)))
+    return as_weight_draws(adapt(lists, WEIGHTS, **MODE, add=Known(text=str(domain))))
 
 
 def save(tmp_path: Path, lists: NBest, source: FeatureSource):
@@ -118,16 +115,17 @@ def test_new_lists_get_the_adapted_features(lists: NBest, domain: Path, saved: A
 
 def test_the_gain_is_no_feature_also_if_it_is_named_as_one() -> None:
     features = from_lists([["a", "b"]] * 2, [[[1.0, 2.0], [2.0, 1.0]]] * 2, ["lm", "qe"])
-    for lists in (features, demote_to_extras(features, ["lm", "qe"])):
-        draws = adapt_draws(lists, gain="qe", features=["lm", "qe"], sampler="map")
+    bare = features.without("lm", "qe")
+    for lists in (features, bare.with_extras(lm=[1.0, 2.0] * 2, qe=[2.0, 1.0] * 2)):
+        draws = as_weight_draws(adapt(lists, gain="qe", features=["lm", "qe"], sampler="map"))
         assert draws.features == ("lm",)
         match = r"qe is the gain, and cannot be a feature: .*\(--features\).*\(--gain\)"
         with raises(UsageError, "conflict", parameter="features", match=match):
-            adapt_draws(lists, gain="-qe", features="qe", sampler="map")
+            adapt(lists, gain="-qe", features="qe", sampler="map")
     match = r"qe is the gain, and cannot be a feature: .*\(--categorical\).*\(--gain\)"
     for options in ({"categorical": "qe"}, {"add": "indicators:column=qe"}):
         with raises(UsageError, "conflict", parameter="categorical", match=match):
-            adapt_draws(features, gain="qe", sampler="map", **options)
+            adapt(features, gain="qe", sampler="map", **options)
 
 
 def test_a_stream_of_lists_opens_each_source_once(lists: NBest, adapted: Draws) -> None:
@@ -200,14 +198,6 @@ def test_sources_of_one_kind_differ_by_name(tmp_path: Path, lists: NBest, domain
 
 
 def test_an_invalid_record_is_refused(lists: NBest, domain: Path, adapted: Draws) -> None:
-    columns = {"source": "known", "text": str(domain), "feature_names": [["known"]]}
-    deep: Any = ()
-    for _ in range(5000):
-        deep = (deep,)
-    for odd in ([{"text": "x"}], [{"source": ["known"]}], [columns], [3], 5, deep):
-        with raises(DataError, "damaged", parameter="attrs", match="feature_sources"):
-            from_attributes({"feature_sources": odd})
-
     def with_settings(**settings: Any) -> Draws:
         sources = (SourceRecord(source="known", settings=settings),)
         return with_record(adapted, recipe=RecipeRecord(sources=sources))

@@ -22,7 +22,6 @@ from xarray import Dataset, DataTree
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Draws, UsageError, read_posterior
-from bpa_ppl.decoding.improvement import report_page
 from bpa_ppl.posterior.arviz_functions import arviz_version, import_arviz, to_arviz_data
 from bpa_ppl.posterior.opening import open_draws, open_posterior
 
@@ -127,22 +126,18 @@ def test_all_functions_take_all_forms(
 
 
 @pytest.mark.usefixtures("without_drawing")
-@pytest.mark.parametrize("form", [pytest.param("dictionary", marks=pytest.mark.slow), "CSV"])
-def test_pictures_and_pages_take_the_same(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_and_pages_take_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    data = FORMS[form]()
+    data = write_table()
     titles = [axes.get_title("left") for axes in bpa.plot_trace(data, ["mu"]).axes]
     assert "mu" in titles
-    page = report_page(data)
+    for command in (["trace", data, "-o", "a.html"], ["report", data, "-o", "b.html"]):
+        assert run(*command).code == 0
+    page = Path("b.html").read_text("utf-8")
+    assert "theta[1]" in page
     assert "Variables" in page
     assert "What moved" not in page  # nothing of lists
     assert "weight" not in re.sub(r"<style.*?</style>|font-weight", "", page, flags=re.DOTALL)
-    if form == "CSV":
-        for command in (["trace", data, "-o", "a.html"], ["report", data, "-o", "b.html"]):
-            assert run(*command).code == 0
-        assert "theta[1]" in Path("b.html").read_text("utf-8")
 
 
 @pytest.mark.slow
@@ -316,7 +311,7 @@ WEIGHT = WEIGHT / WEIGHT.sum()
 def test_weights_under_any_name_are_taken_or_refused(name: str) -> None:
     values = np.log(WEIGHT) + 7.0 if name.startswith("l") else WEIGHT
     data = tree({name: values}, mu=WIDE)
-    for function in (bpa.check, bpa.plot_trace, report_page):
+    for function in (bpa.check, bpa.plot_trace):
         match = f"{name} of the posterior may be importance weights"
         with raises(DataError, "missing-argument", parameter="log_weights", match=match):
             function(data)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,19 +11,7 @@ from scipy.stats import norm
 from support import reference_model
 from support.raising import raises
 
-from bpa_ppl import (
-    DataError,
-    Draws,
-    NBest,
-    UsageError,
-    Weights,
-    adapt,
-    as_weight_draws,
-    from_lists,
-    point_weights,
-)
-from bpa_ppl.diagnostics.pages.provenance import compare_data
-from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
+from bpa_ppl import DataError, NBest, UsageError, Weights, adapt, from_lists, point_weights
 from bpa_ppl.posterior.arviz_functions import split_groups
 
 if TYPE_CHECKING:
@@ -83,37 +70,6 @@ def test_groups_coordinates_and_attributes(
     versions = {"bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "python", "arviz", "arviz-stats"}
     assert versions <= set(json.loads(attrs["versions"]))
     assert "cpu" in attrs["machine"]
-
-
-def test_posteriors_of_other_data_are_not_compared() -> None:
-    """The name of the file and the order of the columns do not matter."""
-    rng = np.random.default_rng(5)
-    names, features = ("a", "b"), rng.normal(size=(12, 2)).astype(np.float32)
-    texts = [[f"{s} {word}" for word in ("cat", "dog", "red")] for s in range(4)]
-
-    def adapted(
-        texts: list[list[str]] = texts, change: float = 0, gain: float = 0, **fields: Any
-    ) -> Draws:
-        changed, gains = features.copy(), np.arange(12) % 5 + 0.0
-        changed[7, 1] += change
-        gains[7] += gain
-        lists = from_lists(texts, np.split(changed, 4), names).with_extras(score=gains)
-        lists = replace(lists, **fields)
-        return as_weight_draws(adapt(lists, {"a": 1, "b": 1}, gain="score", sampler="map"))
-
-    one = adapted()
-    assert set(one.record.data) == {"texts", "features", "oracles", "gains"}
-    reversed_columns = adapted(features=features[:, ::-1], feature_names=names[::-1], origin="x")
-    check_same_posterior("other", reversed_columns.draws, one.draws)
-    others = {
-        "texts": adapted([[*texts[0][:2], "0 mouse"], *texts[1:]]),
-        "features": adapted(change=1e-3),
-        "gains": adapted(gain=1e-3),
-    }
-    for name, other in others.items():
-        assert compare_data(one.record, other.record) == [name]
-        with raises(DataError, "mismatch", match=name):
-            check_same_posterior("other", other.draws, one.draws)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tempfile
 from math import exp, log
 from pathlib import Path
@@ -14,10 +15,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.command_line import succeed
 from support.raising import raises
 
 from bpa_ppl import DataError
-from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.text.language_model import MixtureModel, NgramModel
 from bpa_ppl.text.model_files import read_arpa, write_arpa
 from bpa_ppl.text.ngrams import estimate_discounts
@@ -42,7 +43,8 @@ Grams = dict[tuple[str, ...], tuple[float, float]]
 
 def arpa_ngrams(path: Path) -> Grams:
     """Return log10 p and log10 of the back-off weight of each n-gram of an ARPA file."""
-    fields = [line.split("\t") for line in read_lines(path) if "\t" in line]
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
+        fields = [line.rstrip("\n").split("\t") for line in lines if "\t" in line]
     return {
         tuple(split_words(gram)): (float(p), float(rest[0]) if rest else 0.0)
         for p, gram, *rest in fields
@@ -306,3 +308,28 @@ def test_invalid_files_are_named(old: str, new: str, line: int, code: str, tmp_p
         text = text.replace("\\end\\", TRIGRAMS)
     with raises(DataError, code, line=line, match="small.arpa"):
         read_arpa(write_small_arpa(tmp_path, text))
+
+
+def test_a_language_model_is_written_and_evaluated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "the cat sat\na cat sat down\nthe dog sat\n"
+    Path("domain.txt").write_text(text, "utf-8")
+    Path("held-out.txt").write_text("the cat sat\na bird\n", "utf-8")
+    done = succeed("lm", "domain.txt", "--order", 2, "-o", "a.arpa.gz", "--test", "held-out.txt")
+    assert done.err == ""
+    model = NgramModel.estimate([line.split() for line in text.splitlines()], 2)
+    assert read_arpa("a.arpa.gz").log_probabilities([["a"]]) == model.log_probabilities([["a"]])
+    scores, unknown = model.by_word([["the", "cat", "sat"], ["a", "bird"]])
+    assert done.out.splitlines() == [
+        "9 1-grams, 10 2-grams; too few n-grams of order 1, 2 to estimate discounts: "
+        "0.5, 1, 1.5 are used",
+        f"held-out.txt: perplexity {np.exp(-scores.mean()):.2f}, "
+        f"{np.exp(-scores[~unknown].mean()):.2f} without the 1 unknown of 5 words",
+    ]
+    again = succeed("lm", "a.arpa.gz", "--test", "held-out.txt", "--test", "domain.txt")
+    assert again.out.splitlines()[:2] == ["9 1-grams, 10 2-grams", done.out.splitlines()[1]]
+    assert again.out.splitlines()[2].startswith("domain.txt: perplexity ")
+    whole = succeed("lm", "-", "-o", "-", stdin=text * 2)  # the model, so that messages are notes
+    assert (whole.out.startswith("\\data\\"), "1-grams" in whole.err) == (True, True)
