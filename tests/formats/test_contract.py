@@ -30,7 +30,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from support.command_line import refused, run, succeed
-from support.raising import raises
+from support.raising import capture_notes, raises
 from support.table_content import table_content
 from support.user_files import GOOD, Write, run_shell, write_frame
 
@@ -45,12 +45,11 @@ from bpa_ppl import (
     read_nbest,
     write_nbest,
 )
-from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import BpaWarning, DataError, UsageError, escape_controls
+from bpa_ppl.extending import gains
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.format import SERVERS as ALL_SERVERS
 from bpa_ppl.formats.roles import Roles
-from bpa_ppl.lists.candidate_columns import read_column
 
 #: A candidate, with the fields of its sentence.
 Row = dict[str, Any]
@@ -438,7 +437,7 @@ def test_a_number_that_is_missing_for_some(reader: str, tmp_path: Path) -> None:
         nbest = make(rows, path)
         assert nbest.feature_names == ("lm",)
         assert nbest.features[:, 0].tolist() == [row["lm"] for row in PARTLY]
-        scores = read_column(nbest, "mqm")
+        scores = gains(nbest, "mqm")
         np.testing.assert_array_equal(scores, [np.nan, 0, np.nan, np.nan, -5, -1])
         assert nbest.extras["by"] == ("x", "y", "x", "z", "x", "y")
         for features in ("mqm", "*"):
@@ -481,8 +480,8 @@ def test_a_late_column_is_an_extra_in_a_stream_too(reader: str, tmp_path: Path) 
     path.write_bytes(READERS[reader].content(without_missing(reader, rows)))
     tables, whole = list(iter_nbest(path, chunk=1, **options)), read_nbest(path, **options)
     assert [table.feature_names for table in tables] == [("lm",)] * 3
-    joined = read_column(concatenate(tables, fill_missing=True), "late")
-    for column in (joined, read_column(whole, "late")):
+    joined = gains(concatenate(tables, fill_missing=True), "late")
+    for column in (joined, gains(whole, "late")):
         np.testing.assert_array_equal(column, [np.nan, np.nan, 2])
 
 
@@ -1158,7 +1157,7 @@ def columns_of(lists: NBest, whole: bool) -> dict[str, Any]:
         extras = {**lists.extras, **lists.sentence_extras}
         extras.pop("id", None)
         if "mqm" in extras:  # cells of text files, or numbers
-            extras["mqm"] = read_column(lists, "mqm")
+            extras["mqm"] = gains(lists, "mqm")
         columns |= {n: [None if v != v else v for v in of] for n, of in extras.items()}
     return columns
 
@@ -1392,7 +1391,7 @@ def test_files_of_users(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert lists.texts(0) == texts
         assert not {*lists.feature_names} & {*options.get("exclude", ())}
         for name, value in columns.items():
-            assert read_column(lists, name)[0] == pytest.approx(value)
+            assert gains(lists, name)[0] == pytest.approx(value)
 
 
 def test_fields_of_other_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1475,7 +1474,7 @@ def test_recipe_of_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (recipe,) = re.findall(r"```python\n(.*?groupby.*?)```", PAGE, re.DOTALL)
     scope: dict[str, Any] = {}
     exec(textwrap.dedent(recipe), scope)
-    assert read_column(scope["lists"], "rating") == pytest.approx([11 / 3, 3, 4.5, 1.5])
+    assert gains(scope["lists"], "rating") == pytest.approx([11 / 3, 3, 4.5, 1.5])
 
 
 def test_reading_and_metrics_need_no_large_library(demo_data: Path, tmp_path: Path) -> None:

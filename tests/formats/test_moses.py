@@ -18,7 +18,6 @@ from support.user_files import Write
 from bpa_ppl import NBest, from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats import moses
-from bpa_ppl.gains.problems import describe_totals
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -135,15 +134,6 @@ def test_the_golden_files_of_marian() -> None:
     assert nbest.totals_normalised
     soft = read_nbest(GOLDEN / "marian-soft.nbest")
     assert soft.extras[A][1] == "0.5,0.5,0 0,0,1"
-
-
-def test_totals_are_not_compared_with_the_weights(write: Write) -> None:
-    path = write("0 ||| a b ||| F0= -4 F1= -2 ||| -2", "0 ||| a ||| F0= -3 F1= -3 ||| -3")
-    assert describe_totals(read_nbest(path), [1.0, 1.0]) == ""
-    for format in ("moses", "marian:normalised=false"):
-        nbest = read_nbest(path, format=format)
-        assert not nbest.totals_normalised
-        assert "do not reproduce the totals" in describe_totals(nbest, [1.0, 1.0])
 
 
 def test_alignments_and_the_mark_read_back_until_totals_are_new(tmp_path: Path) -> None:

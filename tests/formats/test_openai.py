@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.raising import raises
+from support.raising import capture_notes, raises
 from support.user_files import Write, run_shell
 
 from bpa_ppl import NBest, read_nbest, write_nbest
-from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.answers import Answers
 

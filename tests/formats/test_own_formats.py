@@ -11,7 +11,6 @@ from support.raising import raises
 from support.user_files import Write
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest, write_weights
-from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat, WeightFormat
 from bpa_ppl.formats.schema import Schema
@@ -20,7 +19,7 @@ from bpa_ppl.formats.schema import Schema
 class Toy(NBestFormat, frozen=True):
     """`#toy` in the first line, then id, text and feature by tabs."""
 
-    digits: Count = 17
+    digits: int = 17
 
     def detect(self, first_line: bytes) -> bool:
         return first_line.startswith(b"#toy")

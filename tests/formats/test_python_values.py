@@ -14,9 +14,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from support.posteriors import name_weights
 from support.raising import raises
 
 from bpa_ppl import (
+    BayesianRanker,
     NBest,
     Reranker,
     concatenate,
@@ -24,15 +26,12 @@ from bpa_ppl import (
     from_lists,
     from_records,
     from_samples,
+    log_density,
     read_nbest,
     write_nbest,
 )
 from bpa_ppl.errors import BpaError, DataError, NoSuchSentence, UsageError
-from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.gains.function import Function
-from bpa_ppl.lists.candidate_columns import read_column
-from bpa_ppl.posterior.weight_draws import name_weights
-from bpa_ppl.sklearn import BayesianRanker
+from bpa_ppl.extending import gains
 
 HALF_MASKED = np.ma.masked_array([1.0, 2.0], mask=[True, False])
 TEXTS = ["a", "b"]
@@ -92,7 +91,7 @@ def test_no_text_of_python_has_nul(call: Callable[[], Any]) -> None:
 def test_missing_values_are_missing_everywhere(values: Any) -> None:
     expected = [np.nan, 2.0]
     for lists in (one_list(values), from_records(table(x=values)), records(*values)):
-        np.testing.assert_array_equal(read_column(lists, "x"), expected)
+        np.testing.assert_array_equal(gains(lists, "x"), expected)
     # Of features no value may be missing: the same sentence says which and what to do.
     columns, named = list(zip([3, 4], values, strict=True)), ["y", "x"]
     for read in (
@@ -102,7 +101,7 @@ def test_missing_values_are_missing_everywhere(values: Any) -> None:
             {"id": [0, 1, 1], "text": ["c", *TEXTS], "x": [1, *values]}, features="x"
         ),
         lambda: from_lists([["c"], TEXTS], [[[1]], HERE], ["y"]).with_features("x", [1, *values]),
-        lambda: Recipe(features=("x",)).for_training(one_list(values)),
+        lambda: log_density(one_list(values), features="x", likelihood="none"),
     ):
         shown = r"x is missing for 1 of [23] candidates, the first is candidates\[0\] of list [01]:"
         with pytest.raises(DataError, match=shown) as caught:
@@ -120,7 +119,7 @@ def test_missing_values_are_missing_everywhere(values: Any) -> None:
         lambda masked: one_list([1, 2])[masked.astype(int)],
         lambda masked: from_samples([TEXTS], [[masked, [-1.0]]]),
         lambda masked: from_arrays(TEXTS, np.ones((2, 2)), "xy", 2).scores(masked),
-        lambda masked: Function(function=lambda _: masked).sentences([TEXTS], []),
+        lambda masked: gains(one_list([1, 2]), lambda _: masked),
         lambda masked: reranker().choose(TEXTS, {"x": masked}),
         lambda masked: BayesianRanker().fit(masked[:, None], [1, 0], qid=[0, 0]),
         lambda masked: BayesianRanker().fit(np.ones((2, 1)), [1, 0], qid=masked),
@@ -135,10 +134,10 @@ def test_masked_values_are_refused_where_none_may_be_missing(call: Callable[[Any
 
 def test_masked_gains_of_the_estimator_are_not_judged() -> None:
     features, qid = np.array([[0.0], [1], [5], [0], [1], [5]]), [0, 0, 0, 1, 1, 1]
-    gains = np.array([0, 1, np.nan, 0, 1, np.nan])
-    masked = np.ma.masked_array(np.nan_to_num(gains, nan=9), mask=np.isnan(gains))
+    values = np.array([0, 1, np.nan, 0, 1, np.nan])
+    masked = np.ma.masked_array(np.nan_to_num(values, nan=9), mask=np.isnan(values))
     ranker = BayesianRanker(sampler="map")
-    expected = ranker.fit(features, gains, qid=qid).coef_.tolist()
+    expected = ranker.fit(features, values, qid=qid).coef_.tolist()
     assert ranker.fit(features, masked, qid=qid).coef_.tolist() == expected
 
 
@@ -148,7 +147,7 @@ def test_exact_numbers_and_scalars_are_numbers(one: Any) -> None:
     assert records(one, features="*").feature_names == ("x",)
     frame = {"id": [0], "text": ["a"], "scores": [{"lm": one}]}
     assert from_records(frame, features="scores.*").features.tolist() == [[0.5]]
-    assert read_column(one_list([one, one]), "x").tolist() == [0.5, 0.5]
+    assert gains(one_list([one, one]), "x").tolist() == [0.5, 0.5]
     assert reranker().choose(TEXTS, {"x": [one, 1]}).text == "b"
 
 
@@ -213,7 +212,7 @@ def test_times_are_no_features(tmp_path: Path) -> None:
 def test_missing_numbers_are_joined_with_texts() -> None:
     """A column without any value in one table is of texts in another one."""
     empty, texts = records(None), records("u", None)
-    assert np.isnan(read_column(empty, "x")).all()
+    assert np.isnan(gains(empty, "x")).all()
     joined = concatenate([empty, texts, empty], renumber=True)
     assert joined.extras["x"] == (None, "u", None, None)
     joined = concatenate([texts, empty], renumber=True)

@@ -11,15 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.posteriors import RecipeRecord, Record, SourceRecord, name_weights
 
-from bpa_ppl import Draws, Reranker, iter_nbest, read_nbest
-from bpa_ppl.decoding.writing import rerank_to
+from bpa_ppl import Draws, Reranker, Weights, iter_nbest, read_nbest, rerank
 from bpa_ppl.errors import DataError
-from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.posterior.record import Record
-from bpa_ppl.posterior.weight_draws import name_weights
-from bpa_ppl.weights import Weights
 
 Row = dict[str, Any]
 LISTS, COLUMNS = 5, ("lm", "x", "w")
@@ -48,18 +43,12 @@ def written(rows: list[Row], format: str, folder: Path) -> Path:
     return path
 
 
-def outcome(lists: Any, posterior: Draws, folder: Path, **options: Any) -> Any:
-    """Return what `rerank_to` writes, with the message of the error where there is one."""
-    paths = folder / "chosen.jsonl", folder / "probabilities.jsonl"
-    for path in paths:
-        path.unlink(missing_ok=True)
+def outcome(lists: Any, posterior: Draws, **options: Any) -> Any:
+    """Return the choices as lines, or the message of the error where there is one."""
     try:
-        reranker = Reranker(posterior, **{"unchecked": True, **options})
-        rerank_to(lists(), reranker, paths[0], probabilities=paths[1])
+        return list(rerank(lists(), posterior, unchecked=True, **options).json_lines())
     except DataError as error:
-        assert not any(path.exists() for path in paths)
         return str(error)
-    return [path.read_text() for path in paths]
 
 
 #: Where a column lacks values: first and last list, and candidates of these.
@@ -98,14 +87,15 @@ def test_choices_do_not_depend_on_how_a_file_is_read(
             del row[column]
     path = written(rows, format, tmp_path)
     features = ("x", "lm", "by=u", "by=v", "by=w")
-    recipe = Recipe(sources=(Indicators(column="by", values=("u", "v", "w")),))
-    record = Record(recipe=recipe.record([features[2:]]))
+    settings = {"column": "by", "values": ["u", "v", "w"]}
+    source = SourceRecord(source="indicators", settings=settings, feature_names=features[2:])
+    record = Record(recipe=RecipeRecord(sources=(source,)))
     weights = rng.normal(1, 0.1, (4, 100, 5))
     posterior = name_weights(weights, features, fixed=Weights({"w": -1.0}), record=record)
     ways = [partial(iter_nbest, path, chunk=n) for n in ((1, 2) if format == "jsonl" else (2,))]
     for options in ({}, {"without": "x"}) if column == "x" else ({},):
-        whole = outcome(partial(read_nbest, path), posterior, tmp_path, **options)
-        assert [outcome(way, posterior, tmp_path, **options) for way in ways] == [whole] * len(ways)
+        whole = outcome(partial(read_nbest, path), posterior, **options)
+        assert [outcome(way, posterior, **options) for way in ways] == [whole] * len(ways)
         fails = column in ("lm", "by") or (column == "x" and not options)
         fails = fails or (column == "w" and gap != "absent")
         assert isinstance(whole, str) == (fails and gap != "complete"), whole
@@ -124,8 +114,8 @@ def test_a_file_of_many_lists(tmp_path: Path) -> None:
     draws = name_weights(np.ones((1, 4, 3)), COLUMNS)
     for _ in ("complete", "without the last x"):
         path = written(rows, "jsonl", tmp_path)
-        whole = outcome(partial(read_nbest, path), draws, tmp_path)
-        assert outcome(partial(iter_nbest, path), draws, tmp_path) == whole
+        whole = outcome(partial(read_nbest, path), draws)
+        assert outcome(partial(iter_nbest, path), draws) == whole
         rows[-1].pop("x", None)
     assert "candidates[2] of list 199 has no x, it has lm, w" in whole
 

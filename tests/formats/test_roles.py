@@ -17,7 +17,6 @@ import bpa_ppl as bpa
 from bpa_ppl import DataError, UsageError, from_records, iter_nbest, read_nbest
 from bpa_ppl.extending import gains
 from bpa_ppl.formats.roles import Roles
-from bpa_ppl.lists.candidate_columns import read_column
 
 #: A prior that is not learned: fast, where the weights do not matter.
 PRIOR = "isotropic:variance=1.0,mean=0"
@@ -169,7 +168,7 @@ def test_decoders_define_their_features() -> None:
     for roles in ({"features": "TM0"}, {"exclude": "LM0"}, {"features": "TM0[[]?]"}):
         lists = read_nbest(lines, **roles)
         assert lists.feature_names == ("TM0[0]", "TM0[1]")
-        assert read_column(lists, "LM0").tolist() == [1, 2]
+        assert gains(lists, "LM0").tolist() == [1, 2]
     with raises(DataError, "missing-column", parameter="features", match="no column LM1"):
         read_nbest(lines, features=["LM1"])
 
@@ -290,7 +289,7 @@ def test_a_cell_is_a_number_or_an_error(write: Write, cell: str, separator: str)
 def test_decimal_and_scientific_literals_are_numbers(write: Write, cell: str) -> None:
     path = write("id,text,lm", "0,a,2", f"0,b,{cell}")
     assert read_nbest(path, features="lm").features[1].tolist() == [float(cell)]
-    assert read_column(read_nbest(path), "lm").tolist() == [2, float(cell)]
+    assert gains(read_nbest(path), "lm").tolist() == [2, float(cell)]
 
 
 @pytest.mark.parametrize(
@@ -367,4 +366,4 @@ def test_extras_are_kept_as_they_are(write: Write, tmp_path: Path) -> None:
     frame = pd.DataFrame({"id": 0, "text": "a", "odd": pd.array([1, None], "Int64")})
     frame.to_parquet(tmp_path / "lists.parquet")
     for lists in (from_records(frame), read_nbest(tmp_path / "lists.parquet")):
-        assert read_column(lists, "odd").tolist()[0] == 1
+        assert gains(lists, "odd").tolist()[0] == 1

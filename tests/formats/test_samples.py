@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.raising import raises
+from support.raising import capture_notes, raises
 
 from bpa_ppl import from_samples
-from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "llm-samples.md"

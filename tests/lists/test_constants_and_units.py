@@ -10,17 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.posteriors import with_parts
+from support.posteriors import name_weights, with_parts
+from support.registries import LIKELIHOODS, RULES
 
 import bpa_ppl as bpa
-from bpa_ppl import Reranker, from_arrays
-from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.diagnostics.ways.headroom import headroom_won
+from bpa_ppl import BayesianRanker, Reranker, from_arrays
 from bpa_ppl.errors import DataError
 from bpa_ppl.extending import match, oracles, tabulate
-from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.posterior.weight_draws import name_weights
-from bpa_ppl.sklearn import BayesianRanker
 
 Array = npt.NDArray[np.float64]
 
@@ -145,20 +141,9 @@ def test_candidates_that_differ_little_are_not_tied() -> None:
     gains = np.array([0.0, 1e-9, 1e9, 0.5])
     lists = from_arrays(["a", "b", "c", "d"], close, ["lm"], 4)
     table = tabulate(lists, match({"lm": 1.0}, lists), [2], gains=gains)
-    (prepared,) = Pairs().prepare(table)[0].buckets
+    (prepared,) = LIKELIHOODS["pairs"]().prepare(table)[0].buckets
     ranks = dict(zip(prepared["candidate"].ravel().tolist(), prepared["gain"].ravel(), strict=True))
     assert [ranks[k] - ranks[0] for k in range(4)] == [0, 1, 3, 2]
-
-
-def test_the_headroom_of_a_large_gain() -> None:
-    lists = from_arrays([""] * len(X), X, NAMES, SIZE, extras={"y": Y})
-    choice = np.arange(LISTS) % SIZE
-    above = np.round(Y * 1024) / 1024
-    shares = [
-        headroom_won(lists.with_extras(y=above + constant), choice, "y")
-        for constant in (0.0, 2.0**42)
-    ]
-    assert shares[1] == pytest.approx(shares[0], abs=1e-12)
 
 
 def with_value(value: float) -> Array:

@@ -8,17 +8,13 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from support.posteriors import name_weights
+from support.raising import capture_notes
 
-from bpa_ppl import Reranker, describe, from_arrays
-from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.adapting.prior import correlate_within
-from bpa_ppl.features.recipe import recipe_for
-from bpa_ppl.gains.column import Column
+from bpa_ppl import Prior, Reranker, describe, extending, from_arrays, log_density
 from bpa_ppl.lists import nbest
 from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import demote_to_extras
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.weight_draws import name_weights
 
 COUNT = 1000
 
@@ -62,8 +58,9 @@ def rerank_with_all() -> None:
 
 def prepare() -> None:
     for chosen in (names(), None):
-        recipe = recipe_for(LISTS, Column(column="c0"), features=chosen, exclude=names()[9:])
-        assert recipe.apply(LISTS).feature_names == tuple(f"c{k}" for k in range(1, 9))
+        options = {"gain": "c0", "features": chosen, "exclude": names()[9:]}
+        prepared = extending.prepare(LISTS, None, **options)
+        assert prepared.match.names == tuple(f"c{k}" for k in range(1, 9))
 
 
 def condition() -> None:
@@ -81,7 +78,7 @@ def condition() -> None:
         lambda: demote_to_extras(LISTS, names()),
         lambda: LISTS.with_features([f"d{k}" for k in range(COUNT)], TABLE),
         lambda: [read_column(LISTS, name) for name in names()],
-        lambda: correlate_within(LISTS, names()[:300]),
+        lambda: log_density(LISTS.with_sentence_extras(preferences=[[[0, 1]]])),
         lambda: describe(LISTS),
     ],
 )

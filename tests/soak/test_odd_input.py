@@ -38,10 +38,7 @@ from support.user_files import compress_zstd, stream_zstd, talk
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
-from bpa_ppl.extending import gains, match, oracles
-from bpa_ppl.formats.references import read_references
-from bpa_ppl.gains.preferences import choice_sets
-from bpa_ppl.text.model_files import read_or_train
+from bpa_ppl.extending import gains, match, observe, oracles, prepare
 
 LISTS = b"""0 ||| a cat ||| LM0= -1.5 W= 1 ||| -1
 0 ||| the cat ||| LM0= -1 W= 2 ||| -1
@@ -102,8 +99,11 @@ READERS: dict[str, tuple[bytes, Callable[[Path], Any]]] = {
         read_of_lists,
     ),
     "prior.json": (PRIOR, Prior.read),
-    "model.arpa": (ARPA, lambda path: read_or_train([path]).score([["a", "cat"], [], ["a\0"]])),
-    "text": (b"a cat\nthe cat sat\n" * 3, lambda path: read_or_train([path])),
+    "model.arpa": (ARPA, lambda path: bpa.add_features(sample_lists(), f"lm={path}")),
+    "text": (
+        b"a cat\nthe cat sat\n" * 3,
+        lambda path: bpa.add_features(sample_lists(), f"lm={path}"),
+    ),
 }
 
 
@@ -145,7 +145,7 @@ def test_a_compressed_file_that_is_cut_joined_or_damaged_is_read_or_refused(
         content = pack(content)
     path = folder / "packed"
     path.write_bytes(edited(content, edits) + packers[0](b"") * empty)
-    for read in (bpa.read_nbest, bpa.read_weights, read_references, Prior.read):
+    for read in (bpa.read_nbest, bpa.read_weights, read_of_lists, Prior.read):
         outcome(lambda read=read: read(path), path)  # type: ignore[misc]
 
 
@@ -244,7 +244,7 @@ def test_lists_with_odd_judgements_are_used_or_refused(records: Any) -> None:
         return
     for gain in ("mqm", "-mqm", "rank", "lm", "ter"):
         outcome(lambda gain=gain: (gains(lists, gain), oracles(lists, gain)))  # type: ignore[misc]
-    outcome(lambda: choice_sets(lists))
+    outcome(lambda: observe(prepare(lists, None, likelihood="preference")))
     draws = name_weights(np.ones((1, 4, 1)), ("lm",))
     outcome(lambda: bpa.rerank(lists, draws, unchecked=True))
 
@@ -268,8 +268,10 @@ def test_every_row_of_preferences_that_is_read_has_a_judgement(data: Any) -> Non
     for work in (lambda: bpa.read_nbest(lines, bad=bad), lambda: from_records(rows, bad=bad)):
         lists = outcome(work)
         if not isinstance(lists, str):
-            counts = choice_sets(lists).counts
-            assert bad == "drop" or counts["lists"] == len(rows)
+            extras = lists.sentence_extras
+            names = [name for name in ("preferences", "ties", "rankings") if name in extras]
+            assert all(any(extras[name][s] for name in names) for s in range(len(lists)))
+            assert bad == "drop" or len(lists) == len(rows)
 
 
 @given(
