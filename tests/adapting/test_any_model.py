@@ -189,10 +189,7 @@ def test_a_program_that_numpyro_has_run_in_float32_is_sampled_in_float64() -> No
 import sys
 import jax
 from numpyro.infer import MCMC, NUTS
-from bpa_ppl.posterior.arviz_functions import arviz_version
-from bpa_ppl.posterior.arviz_data import as_draws
-from bpa_ppl.posterior.arviz_data import as_draws
-from bpa_ppl.posterior.arviz_data import as_draws
+from support.posteriors import arviz_version
 from adapting.test_any_model import EFFECTS, ERRORS, bpa, schools
 
 mcmc = MCMC(NUTS(schools), num_warmup=5, num_samples=5, progress_bar=False)

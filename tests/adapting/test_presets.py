@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.extras import require_extras
 from support.judged_lists import judged_lists
 from support.raising import raises
 from support.registries import PRIORS, SAMPLERS
@@ -59,7 +60,7 @@ def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
     named = made(toy, sampler="heuristic:draws=100,delta=8", **options)
     np.testing.assert_array_equal(heuristic.draws.log_weight, named.draws.log_weight)
     assert heuristic.record.sampler.settings == {"draws": 100, "delta": 8.0}
-    pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
+    require_extras()
     with raises(UsageError, "missing-setting", parameter="sampler", match="weight-trace:lists="):
         adapt(toy, CANONICAL, preset="published-sspr")
 
@@ -86,8 +87,8 @@ def test_a_preset_fails_its_check_for_a_reason_with_one_remedy(preset: str, leaf
     canonical = read_weights(files("bpa_ppl.demo_data") / "moses.ini")
     options = {}
     if preset == "published-sspr":
-        weight_trace = pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
-        options["sampler"] = weight_trace.WeightTrace(lists)
+        require_extras()
+        options["sampler"] = SAMPLERS["weight-trace"](lists=lists)
     report = check(adapt(lists, canonical, preset=preset, **options))
     assert not report
     (remedy,) = {finding.advice.rpartition(": ")[2] for finding in report.failures}

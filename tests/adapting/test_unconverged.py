@@ -111,17 +111,12 @@ def test_a_posterior_that_fails_its_check_is_refused(name: str, kind: str) -> No
     assert not is_refused(use, posterior, unchecked=True)
 
 
-def test_the_recorded_verdict_of_a_file_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The check is not repeated, and the names of files are in the message."""
+def test_the_recorded_verdict_of_a_file_counts(tmp_path: Path) -> None:
+    """The names of files are in the message."""
     for name, weights in (("good", DRAWN), ("bad", APART)):
         bpa.write_posterior(with_check(made(weights)), tmp_path / f"{name}.nc")
     good, bad = (tmp_path / f"{name}.nc" for name in ("good", "bad"))
     passed, failed = read_weight_draws(good), read_weight_draws(bad)
-    monkeypatch.setattr(
-        "bpa_ppl.diagnostics.check.check.check", lambda *_: pytest.fail("it is checked again")
-    )
     for name, use in USES.items():
         assert name == "Prior.recorded" or not is_refused(use, passed), name
         assert name == "Prior.recorded" or is_refused(use, failed), name

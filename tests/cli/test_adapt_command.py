@@ -52,8 +52,8 @@ def test_fixed_features_and_standard_output(folder: Path) -> None:
     assert "HDF" in succeed(*MAP, *chosen, "-o", "-").out
 
 
+@pytest.mark.needs_extras
 def test_weight_trace_takes_the_second_set(folder: Path) -> None:
-    pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
     sampler, likelihood = "weight-trace:restarts=2,delta=20", ("--likelihood", "oracle")
     trace = (*ADAPT, "-o", "new.nc", *likelihood)
     refused(*trace, "--sampler", sampler, mention="weight-trace needs the lists")
@@ -139,18 +139,19 @@ def test_a_posterior_is_the_prior_of_more_sentences(folder: Path) -> None:
     assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
 
 
+@pytest.mark.needs_extras
 def test_answers_are_adapted_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two raters."""
-    session_of = pytest.importorskip("bpa_ppl.extras.judging.session").Session
+    from support.judge_lists import answer_questions
+
     monkeypatch.chdir(tmp_path)
     lists = compared_lists(count=12, size=3)
     lists = lists.without("score").with_features(["score"], lists.extras["score"][:, None])
     bpa.write_nbest(lists, "lists.jsonl")
     lists = bpa.read_nbest("lists.jsonl")
     for rater, answer in (("ann", "first"), ("bob", "second")):
-        session = session_of(lists, journal=f"{rater}.jsonl", rater=rater, exclude=["score"])
-        session.next()
-        session.answer(answer)
+        options = {"journal": f"{rater}.jsonl", "rater": rater, "exclude": ["score"]}
+        answer_questions(lists, [answer], **options)
     judgements = ("--judgements", "ann.jsonl", "--judgements", "bob.jsonl", "--exclude", "score")
     adapt = ("adapt", "lists.jsonl", "-w", "none", "-o", "posterior.nc", "--sampler", "map")
     adapt += ("--likelihood", "preference:slip=0.05")  # which is fast

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.command_line import refused, succeed
+from support.extras import require_extras
 from support.posteriors import name_weights, read_weight_draws
 from support.raising import raises
 
@@ -81,11 +82,11 @@ def test_from_choices_to_questions_and_back(folder: Path) -> None:
     assert [lists.texts(s) for s in range(len(lists))] == [same.texts(s) for s in range(len(same))]
     np.testing.assert_array_equal(lists.features, same.features)
 
-    session_of = pytest.importorskip("bpa_ppl.extras.judging.session").Session
-    session = session_of(lists, journal="answers.jsonl", prior=shared.parse_prior("posterior.nc"))
-    for answer in ("first", "second", "first"):
-        session.next()
-        session.answer(answer)
+    require_extras()
+    from support.judge_lists import answer_questions
+
+    options = {"journal": "answers.jsonl", "prior": shared.parse_prior("posterior.nc")}
+    session = answer_questions(lists, ("first", "second", "first"), **options)
     asked = {judgement.id for judgement in session.judgements}
     assert len(asked) == 3
     files = ("pairs.jsonl", "unsure.jsonl", "--judgements", "answers.jsonl")
@@ -94,11 +95,11 @@ def test_from_choices_to_questions_and_back(folder: Path) -> None:
     assert updated.comparisons["lists"] == 100 + len(asked)
 
 
+@pytest.mark.needs_extras
 def test_judgements_about_another_file_are_refused(folder: Path) -> None:
-    session_of = pytest.importorskip("bpa_ppl.extras.judging.session").Session
-    session = session_of(bpa.read_nbest("new.jsonl"), journal="answers.jsonl")
-    session.next()
-    session.answer("first")
+    from support.judge_lists import answer_questions
+
+    answer_questions(bpa.read_nbest("new.jsonl"), ["first"], journal="answers.jsonl")
     write_pairs("other.jsonl", 5, 3, answered=True)
     files = ("pairs.jsonl", "other.jsonl", "--judgements", "answers.jsonl")
     refused("adapt", *files, "-w", "none", "-o", "updated.nc", mention="new.jsonl")

@@ -372,6 +372,3 @@ def test_a_column_twice(tmp_path: Path) -> None:
         parquet.write_table(table, path)
         with raises(DataError, "duplicate", match=r"lists\.parquet: .*two columns (a.b|text)"):
             read_nbest(path)
-    read_table = pytest.importorskip("bpa_ppl.extras.phrases.table_files").read_table
-    with pytest.raises(DataError, match=r"lists\.parquet: "):
-        read_table(path)

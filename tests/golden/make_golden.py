@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from support.command_line import succeed
-from support.judge_lists import write_journal
 
 import bpa_ppl as bpa
 from bpa_ppl import as_weight_draws, write_posterior
@@ -100,6 +99,8 @@ def unpacked(folder: Path) -> Path:
 
 def main() -> None:
     """Make all files."""
+    from support.judge_lists import write_journal
+
     os.chdir(DEMO)  # names of files without folders are recorded
     make_posterior()
     make_prior()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,15 @@ def judge_lists(count: int = 8) -> NBest:
         sources=[f"die Katze {s}" for s in range(count)],
         sentence_extras={"doc": [s // 4 for s in range(count)]},
     )
+
+
+def answer_questions(lists: NBest, answers: Iterable[str], **options: Any) -> Session:
+    """Return a session with answers to its first questions."""
+    session = Session(lists, **options)
+    for answer in answers:
+        session.next()
+        session.answer(answer)
+    return session
 
 
 def write_journal(path: Path, lists: NBest) -> list[tuple[int | str, list[int], str]]:
