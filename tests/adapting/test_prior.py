@@ -220,7 +220,7 @@ def test_intervals_of_pairs_contain_the_weights_and_narrow_ones_do_not() -> None
     # Of 60; 95 % are 57, and fewer than 52 have a probability of 1 % if the intervals do not depend
     # on each other.
     assert sum(count_covered(seed, "isotropic") for seed in range(15)) >= 52
-    plugged = Isotropic(scale=1 / np.sqrt(2 * 4))
+    plugged = Isotropic(scale=1 / (2 * 4) ** 0.5)
     assert sum(count_covered(seed, plugged) for seed in range(5)) < 10  # of 20
 
 

@@ -277,7 +277,9 @@ def test_ranks_fail_at_a_level_of_one_percent(p: float, passed: bool) -> None:
 
 
 @pytest.mark.parametrize("likelihood", ["margin", "risk", "pairs"])
-def test_gains_cannot_be_simulated(toy: NBest, likelihood: str) -> None:
+def test_answers_can_be_simulated_but_no_gains(toy: NBest, likelihood: str) -> None:
     weights = dict.fromkeys(toy.feature_names, 0.5)
     with raises(UsageError, "not-supported", parameter="likelihood"):
         density_to_simulate(toy, weights, likelihood=likelihood)
+    judged = toy.with_sentence_extras(preferences=[[[0, 1]]] * 3)
+    assert density_to_simulate(judged, weights, likelihood="preference").likelihood.generative

@@ -44,8 +44,11 @@ def test_posterior_converges_and_is_written(demo: Demo) -> None:
     assert demo.report
     posterior = read_posterior(demo.files[0])
     assert str(check(posterior)) == str(demo.report)
-    (source,) = as_weight_draws(posterior).record.recipe.sources
-    assert (source.source, len(source.settings["lines"])) == ("lm", demo.lines)
+    draws = as_weight_draws(posterior)
+    (source,) = draws.record.recipe.sources
+    assert (source.source, source.file_hashes) == ("lm", ())
+    learned = json.loads(draws.draws.constants["feature_source_0"][0])
+    assert len(learned["lines"]) == demo.lines
 
 
 def test_adaptation_and_in_domain_text_improve_translations(demo: Demo) -> None:
