@@ -25,7 +25,9 @@ FUNCTIONS: dict[str, Function] = {
     "comparison": lambda nbest, seed: compare_samplers(
         bpa_ppl.log_density(nbest, WEIGHTS), samplers=["map"], seed=seed
     ),
-    "calibration": lambda _, seed: calibrate(lambda: None, samplers=["map"], seed=seed),
+    "calibration": lambda nbest, seed: calibrate(
+        bpa_ppl.log_density(nbest, WEIGHTS, likelihood="oracle"), samplers=["map"], seed=seed
+    ),
     "draws": lambda _, seed: name_weights(
         np.zeros((1, 2, 1)), ("LM0",), kind="weighted", log_weight=np.array([[0.0, -1.0]])
     ).draws.resampled(seed),
