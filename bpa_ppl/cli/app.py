@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import cache
 from importlib.metadata import entry_points, version
 from inspect import isfunction
 from pathlib import Path
@@ -184,12 +183,7 @@ def run_command(words: list[str]) -> None:
 
 def _option_names(words: Sequence[str]) -> dict[str, str]:
     """Return what the parameters of a command are called on the command line."""
-    return _find_option_names(app.parse_commands(list(words))[0])
-
-
-@cache
-def _find_option_names(chain: tuple[str, ...]) -> dict[str, str]:
-    command = app.parse_commands(list(chain))[1][-1]
+    command = app.parse_commands(list(words))[1][-1]
     if not isfunction(command.default_command):  # a method of Cyclopts, which prints help
         return {}
     options = command.assemble_argument_collection()

@@ -176,9 +176,9 @@ def rerank(
     lines = None if reading.sources is None else tuple(load_sources(reading.sources).lines)
     empty: dict[int, str | None] = {}
     first_id = resolve_format(reading.formats.format).first_id
-    aligned: AlignedTexts | None = AlignedTexts(gaps, lines, first_id, empty)
-    if gaps == "error" and lines is None and has_ids(output):
-        aligned = None  # nobody has to count the lines
+    # The ids of JSON lines show which lists are missing.
+    by_line = gaps != "error" or lines is not None or not has_ids(output)
+    aligned = AlignedTexts(gaps, lines, first_id, empty) if by_line else None
     tables = reading.formats.tables(
         nbest, roles_for(draws), reading.references, reading.sources, empty=empty
     )

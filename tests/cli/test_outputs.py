@@ -225,6 +225,11 @@ def test_an_output_inside_a_folder_of_lists(folder: Path) -> None:
     refused(*words, mention="is also another file")
 
 
+def test_a_page_next_to_a_figure(folder: Path) -> None:
+    os.link("good.nc", "new.html")
+    refused("trace", "good.nc", "-o", "new.png", "--html", mention="new.html is also another file")
+
+
 @pytest.mark.parametrize("pattern", ["*", "p*"])
 def test_patterns_of_columns_name_no_files(folder: Path, pattern: str) -> None:
     """Also where a shell would replace them by the names of files."""
