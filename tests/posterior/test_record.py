@@ -180,6 +180,7 @@ WRONG: list[tuple[str, Any]] = [
     ("feature_sources", [{"text": "x"}]),
     ("feature_sources", [{"source": ["known"]}]),
     ("feature_sources", [{"source": "known", "feature_names": [["known"]]}]),
+    ("feature_sources", "[" * 5000 + "]" * 5000),
     ("likelihood_exponent", 0.0),
     ("feature_scales", {"LM0": [1.0, 2.0]}),
     ("check", {"passed": True}),
