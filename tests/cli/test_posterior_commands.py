@@ -49,12 +49,10 @@ def test_traces_are_written(folder: Path) -> None:
 @pytest.mark.usefixtures("without_drawing")
 def test_several_weights_follow_one_option(folder: Path) -> None:
     a, b, c = names = bpa.as_weight_draws(bpa.read_posterior("poor.nc")).features[:3]
-    together = ("--var-names", *names)
     repeated = ("--var-names", a, "--var-names", b, "--var-names", c)
-    mixed = ("--var-names", a, b, "--var-names", c)
-    calls = [("poor.nc", *words) for words in (together, repeated, mixed)]
-    calls += [(*repeated, "-q", "poor.nc"), (*together, "--", "poor.nc")]
-    for words in calls:
+    mixed = ("poor.nc", "--var-names", a, b, "--var-names", c)
+    together = ("--var-names", *names, "--", "poor.nc")
+    for words in (mixed, (*repeated, "-q", "poor.nc"), together):
         succeed("trace", "-o", "x.html", *words)
         assert f'alt="Traces of {a}, {b}, {c}"' in Path("x.html").read_text("utf-8")
 

@@ -121,7 +121,9 @@ def test_log_densities_are_those_of_the_weights(name: str, sampler: Any) -> None
     )
 
 
-@pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.parametrize(
+    "name", [n if n == "correlated" else pytest.param(n, marks=pytest.mark.slow) for n in PRIORS]
+)
 def test_directions_outside_of_the_span_have_their_prior(name: str) -> None:
     target = build(name)
     sampled = in_span(target, SAMPLERS["imh"](draws=500))

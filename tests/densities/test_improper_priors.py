@@ -103,12 +103,12 @@ def of_own(distribution: dist.Distribution) -> Callable[[], None]:
 @pytest.mark.parametrize(
     ("program", "has_prior"),
     [
-        (of_own(TwoModes()), False),
+        pytest.param(of_own(TwoModes()), False, marks=pytest.mark.slow),
         (of_own(WithoutDraws()), False),
         (of_own(NearZero()), True),
         (masked, False),
-        (scaled, False),
-        (numpyro.handlers.mask(masked, mask=True), False),
+        pytest.param(scaled, False, marks=pytest.mark.slow),
+        pytest.param(numpyro.handlers.mask(masked, mask=True), False, marks=pytest.mark.slow),
     ],
     ids=["same draws", "without draws", "near zero", "masked", "scaled", "masked twice"],
 )

@@ -126,6 +126,7 @@ def test_no_chain_of_nuts_is_stuck() -> None:
     assert np.mean(draws.draws.statistics["diverging"]) < 0.02
 
 
+@pytest.mark.slow
 def test_predictions_by_leave_one_out_are_those_of_the_domain(posterior: WeightDraws) -> None:
     """Of pairs, p without a list is the harmonic mean of p over the draws."""
     lists = pairs(40)

@@ -209,6 +209,7 @@ def test_ctrl_c_stops_the_workers() -> None:
     assert "KeyboardInterrupt" in err
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_killed_parent() -> None:
     with endless_work() as process:
         children = psutil.Process(process.pid).children()
