@@ -44,13 +44,7 @@ from bpa_ppl.lists.nbest import score_differences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.record import (
-    ComponentRecord,
-    Figures,
-    Record,
-    SamplerRecord,
-    read_version,
-)
+from bpa_ppl.posterior.record import ComponentRecord, Figures, Record, SamplerRecord, read_version
 from bpa_ppl.posterior.statistics import smooth_log_weights
 from bpa_ppl.posterior.weight_draws import (
     DIMS,

@@ -30,13 +30,7 @@ from bpa_ppl.models.priors.prior import Prior, PriorFamily
 from bpa_ppl.posterior.record import IndicatorsRecord
 from bpa_ppl.posterior.weight_draws import DOMAIN, WeightDraws, name_weights
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
-from bpa_ppl.weights import (
-    CANONICAL,
-    AnyStart,
-    Match,
-    StartingWeights,
-    has_canonical,
-)
+from bpa_ppl.weights import CANONICAL, AnyStart, Match, StartingWeights, has_canonical
 
 if TYPE_CHECKING:
     from typing import Unpack

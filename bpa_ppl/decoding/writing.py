@@ -17,12 +17,7 @@ from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices, read_comparison
 from bpa_ppl.diagnostics.ways.gain import choose_recorded_gain, has_inputs, uses_preferences
-from bpa_ppl.diagnostics.ways.paired import (
-    Scoreboard,
-    ScoreChange,
-    choose_metrics,
-    find_changed,
-)
+from bpa_ppl.diagnostics.ways.paired import Scoreboard, ScoreChange, choose_metrics, find_changed
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import JUDGEMENTS

@@ -27,12 +27,7 @@ from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl.densities.discrete import (
-    count_plates,
-    enumerate_sites,
-    find_computed,
-    find_discrete,
-)
+from bpa_ppl.densities.discrete import count_plates, enumerate_sites, find_computed, find_discrete
 from bpa_ppl.densities.newton import Mode
 from bpa_ppl.densities.own_models import (
     LISTS,

@@ -10,11 +10,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import is_missing
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, bad_value, locate, suggest_name
-from bpa_ppl.features.source import (
-    Features,
-    FeatureSource,
-    missing_need,
-)
+from bpa_ppl.features.source import Features, FeatureSource, missing_need
 from bpa_ppl.lists.nbest import NBest, describe_candidate, find_feature
 
 

@@ -11,23 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl._runtime.arrays import (
-    flatten,
-    intern,
-    to_array,
-    to_members,
-    to_texts,
-)
+from bpa_ppl._runtime.arrays import flatten, intern, to_array, to_members, to_texts
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import (
-    DataError,
-    UsageError,
-    list_names,
-    locate,
-    name_lists,
-    quote,
-    wrong_value,
-)
+from bpa_ppl.errors import DataError, UsageError, list_names, locate, name_lists, quote, wrong_value
 from bpa_ppl.formats.block import SOURCE
 from bpa_ppl.formats.build import build, join_columns
 from bpa_ppl.formats.records import parse_records

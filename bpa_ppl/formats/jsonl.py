@@ -25,11 +25,7 @@ from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import InputFile, count_lines
-from bpa_ppl.formats.values import (
-    format_numbers,
-    json_object,
-    parse_strictly,
-)
+from bpa_ppl.formats.values import format_numbers, json_object, parse_strictly
 from bpa_ppl.formats.writing import Writable, select_writable
 from bpa_ppl.lists.nbest import NBest
 

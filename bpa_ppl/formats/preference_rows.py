@@ -27,15 +27,7 @@ from functools import partial
 from typing import Any
 
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.block import (
-    CANDIDATES,
-    ID,
-    JUDGEMENTS,
-    PREFERENCES,
-    SOURCE,
-    TEXT,
-    TIES,
-)
+from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, PREFERENCES, SOURCE, TEXT, TIES
 from bpa_ppl.formats.values import CONVERT, abbreviate
 from bpa_ppl.lists.nbest import DROP
 

@@ -20,13 +20,7 @@ from bpa_ppl.formats.records import OF_PANDAS, is_table
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.roles import AnyFeatures, Missing, make_roles
 from bpa_ppl.formats.schema import Schema, iter_field_names
-from bpa_ppl.formats.streams import (
-    AnyInput,
-    InputFile,
-    file_suffix,
-    origin_name,
-    require_text,
-)
+from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name, require_text
 from bpa_ppl.formats.values import CONVERT, advise_lines, find_rows, json_object
 from bpa_ppl.lists.nbest import NBest
 

@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import (
-    Int64,
-    to_members,
-    to_plain_members,
-    to_plain_values,
-)
+from bpa_ppl._runtime.arrays import Int64, to_members, to_plain_members, to_plain_values
 from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,

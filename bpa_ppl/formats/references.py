@@ -27,12 +27,7 @@ from bpa_ppl.formats.streams import (
     require_parallel,
 )
 from bpa_ppl.formats.values import parse_strictly
-from bpa_ppl.lists.ids import (
-    describe_other_ids,
-    group_references,
-    id_key,
-    to_references,
-)
+from bpa_ppl.lists.ids import describe_other_ids, group_references, id_key, to_references
 
 #: Files of references; or a tuple or list of references for each sentence, or by id.
 AnyReferences = (

@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import (
-    FINITE,
-    LARGEST,
-    are_finite,
-)
+from bpa_ppl._runtime.arrays import FINITE, LARGEST, are_finite
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.streams import decode
 

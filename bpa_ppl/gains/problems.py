@@ -15,13 +15,7 @@ from bpa_ppl.gains.gains import text_metrics
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.pairwise import make_pairs
 from bpa_ppl.lists.candidate_columns import read_column, select_marked
-from bpa_ppl.lists.nbest import (
-    NBest,
-    centre,
-    describe_candidate,
-    score_differences,
-    subtract_first,
-)
+from bpa_ppl.lists.nbest import NBest, centre, describe_candidate, score_differences, subtract_first
 
 #: Of the lists, at most so many are looked at, the first texts of each, and so many random orders
 #: of their references, without those of the next and the previous list.

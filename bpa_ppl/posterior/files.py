@@ -28,10 +28,7 @@ from bpa_ppl.errors import BpaError, DataError, list_names
 from bpa_ppl.formats.streams import access_error, atomic_path
 from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws, from_groups, to_groups
-from bpa_ppl.posterior.arviz_functions import (
-    split_groups,
-    suggest_call,
-)
+from bpa_ppl.posterior.arviz_functions import split_groups, suggest_call
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.groups import Group
 from bpa_ppl.posterior.weight_draws import WeightDraws

@@ -7,11 +7,7 @@ import numpy as np
 
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.mode import mode_of
-from bpa_ppl.densities.target import (
-    Sampled,
-    Target,
-    unflatten,
-)
+from bpa_ppl.densities.target import Sampled, Target, unflatten
 from bpa_ppl.samplers.sampler import Sampler
 
 

@@ -21,13 +21,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.newton import Mode
-from bpa_ppl.densities.target import (
-    Sampled,
-    Target,
-    evaluate,
-    evaluate_gradients,
-    unflatten,
-)
+from bpa_ppl.densities.target import Sampled, Target, evaluate, evaluate_gradients, unflatten
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import smooth_log_weights
 from bpa_ppl.samplers.scale_mixture import ScaleMixture, log_student

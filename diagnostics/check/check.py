@@ -20,14 +20,7 @@ from bpa_ppl.errors import NotConverged, describe_missing_package, list_names
 from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Draws, select_components
 from bpa_ppl.posterior.opening import open_draws
-from bpa_ppl.posterior.record import (
-    Figures,
-    Finding,
-    Record,
-    SamplerRecord,
-    Verdict,
-    read_version,
-)
+from bpa_ppl.posterior.record import Figures, Finding, Record, SamplerRecord, Verdict, read_version
 from bpa_ppl.posterior.selection import INFINITE, Opened, describe_left_out
 
 if TYPE_CHECKING:

@@ -35,22 +35,11 @@ from bpa_ppl.densities.target import (
     inspect_model,
 )
 from bpa_ppl.densities.weights_target import Model
-from bpa_ppl.diagnostics.page import (
-    Headline,
-    Outcome,
-    Section,
-    Table,
-    describe_provenance,
-    page,
-)
+from bpa_ppl.diagnostics.page import Headline, Outcome, Section, Table, describe_provenance, page
 from bpa_ppl.diagnostics.pages.figures import Layer, choose_style, plot, plots
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.diagnostics.samplers.moments import holm
-from bpa_ppl.diagnostics.samplers.running import (
-    describe_remaining,
-    find_target,
-    resolve_samplers,
-)
+from bpa_ppl.diagnostics.samplers.running import describe_remaining, find_target, resolve_samplers
 from bpa_ppl.diagnostics.samplers.runs import resample_independent
 from bpa_ppl.diagnostics.samplers.uniformity import (
     find_detected_shift,

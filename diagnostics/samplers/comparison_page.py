@@ -7,14 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bpa_ppl._runtime.messages import format_signed
-from bpa_ppl.diagnostics.page import (
-    Headline,
-    Section,
-    Table,
-    describe_provenance,
-    items,
-    page,
-)
+from bpa_ppl.diagnostics.page import Headline, Section, Table, describe_provenance, items, page
 from bpa_ppl.diagnostics.samplers.comparison import (
     AGREES,
     LEVEL,

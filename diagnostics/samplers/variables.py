@@ -15,10 +15,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError, list_names, wrong_value
 from bpa_ppl.lists.labels import find_positions, number_repeats
-from bpa_ppl.posterior.arviz_data import (
-    as_draws,
-    as_weight_draws,
-)
+from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws
 from bpa_ppl.posterior.draws import Draws, name_array
 from bpa_ppl.posterior.opening import NO_WEIGHTS, open_posterior
 from bpa_ppl.posterior.selection import (

@@ -14,20 +14,13 @@ from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.diagnostics.page import Outcome, Table
-from bpa_ppl.diagnostics.ways.paired import (
-    format_paired,
-    metric_title,
-    score_choices,
-)
+from bpa_ppl.diagnostics.ways.paired import format_paired, metric_title, score_choices
 from bpa_ppl.errors import DataError
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.metric import Metric, Score
 from bpa_ppl.gains.oracles import TIES, Oracles, find_highest, judge_candidates, rank_candidates
 from bpa_ppl.lists.candidate_columns import read_column
-from bpa_ppl.lists.nbest import (
-    NBest,
-    subtract_first,
-)
+from bpa_ppl.lists.nbest import NBest, subtract_first
 
 _FIRST_BEST, _ORACLE, _ANTI_ORACLE = "first-best", "oracle", "anti-oracle"
 

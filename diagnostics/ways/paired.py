@@ -17,13 +17,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import (
-    MINUS,
-    choose_decimals,
-    format_fixed,
-    format_signed,
-    has_width,
-)
+from bpa_ppl._runtime.messages import MINUS, choose_decimals, format_fixed, format_signed, has_width
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import count_statistics, resolve, score_choice, select_choices

@@ -31,12 +31,7 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
-from bpa_ppl.posterior.arviz_functions import (
-    import_arviz,
-    split_groups,
-    to_arviz_data,
-    to_datasets,
-)
+from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_arviz_data, to_datasets
 from bpa_ppl.posterior.files import read_weight_draws
 
 FEATURES = ["judge_a", "judge_b"]

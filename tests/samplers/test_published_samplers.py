@@ -16,15 +16,7 @@ from support.published_samples import lists as lists
 from support.raising import raises
 from support.targets import starting_at_zero
 
-from bpa_ppl import (
-    DataError,
-    NBest,
-    Prior,
-    UsageError,
-    adapt,
-    as_weight_draws,
-    rerank,
-)
+from bpa_ppl import DataError, NBest, Prior, UsageError, adapt, as_weight_draws, rerank
 from bpa_ppl.extending import StartingWeights
 from bpa_ppl.samplers.published import Heuristic, perturb
 

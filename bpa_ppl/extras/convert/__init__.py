@@ -12,13 +12,7 @@ are plain fields of candidates, to be named as the gain.
 """
 
 from bpa_ppl.extras.convert.evaluations import inspect, lmeval, promptfoo
-from bpa_ppl.extras.convert.judgements import (
-    alpacaeval,
-    arenahard,
-    argilla,
-    labelstudio,
-    mtbench,
-)
+from bpa_ppl.extras.convert.judgements import alpacaeval, arenahard, argilla, labelstudio, mtbench
 from bpa_ppl.extras.convert.lines import icefall, letor, trec, wmt
 from bpa_ppl.extras.convert.preferences import kto, ranked, sharegpt, ultrafeedback
 from bpa_ppl.extras.convert.servers import answers

@@ -22,12 +22,7 @@ from bpa_ppl.diagnostics.page import (
     page,
     write_page,
 )
-from bpa_ppl.diagnostics.pages.figures import (
-    embed_figure,
-    empty_figure,
-    label,
-    write_figure,
-)
+from bpa_ppl.diagnostics.pages.figures import embed_figure, empty_figure, label, write_figure
 from bpa_ppl.diagnostics.samplers.efficiency import make_table
 from bpa_ppl.extras.studies.results import (
     LENGTH,

@@ -12,12 +12,7 @@ from bpa_ppl import Draws, compare
 from bpa_ppl.diagnostics.samplers.comparison import MAX_BIAS
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.diagnostics.samplers.joint_test import SPLITS, Distance, measure_joint_distance
-from bpa_ppl.diagnostics.samplers.moments import (
-    bound_bias,
-    compare_moments,
-    estimate_share,
-    holm,
-)
+from bpa_ppl.diagnostics.samplers.moments import bound_bias, compare_moments, estimate_share, holm
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 
 
