@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -69,6 +70,12 @@ def pytest_configure(config: pytest.Config) -> None:
         import_arviz()
     else:  # the main process of pytest-xdist runs no tests
         _set_up_jax()
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage less often, and never what was imported: it takes a tenth of the time."""
+    gc.freeze()
+    gc.set_threshold(200_000, 50, 100)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
