@@ -77,7 +77,9 @@ def build_target(prepared: Prepared, observed: Observed, prior: Prior) -> Target
         warn_user(f"the model {prepared.model_name} observes {unused}: {remedy}")
     record = prior.record if target.uses_prior else None
     log_scale(record, target.match)
-    return replace(target, adaptation=Adaptation(prepared, observed, likelihood, record))
+    adaptation = Adaptation(prepared, observed, likelihood, record)
+    coords = {dim: names for dim, names in observed.coords.items() if names}
+    return replace(target, adaptation=adaptation, coords=coords)
 
 
 def require_adaptation(target: Target) -> Adaptation:

@@ -200,7 +200,7 @@ def make_draws(run: SamplerRun) -> Draws:
             OTHER_FEATURE: match.free_names,
             FIXED_FEATURE: match.fixed_names,
             SENTENCE: ids,
-            **{dim: names for dim, names in observed.coords.items() if dims and names},
+            **(target.coords if dims else {}),
         },
         observed={"oracle": observed.chosen},
         constants={**jax.device_get(constants), **observed.constants(), **recipe.constants()},

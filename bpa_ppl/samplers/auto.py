@@ -222,13 +222,14 @@ class Auto(Sampler, frozen=True):
         if isinstance(scaled, Scaled):
             target, z = scaled.original, scaled.restore_sites(z)
         record = SamplerRecord(name=SAMPLERS.name_of(self), settings=self.settings())
+        info = inspect_model(target)
         draws = Draws(
             jax.device_get(constrain_draws(target, z)),
             statistics=sampled.statistics,
-            sampled=inspect_model(target).latent,
+            sampled=info.latent,
             main=(WEIGHTS,) if target.has_lists else (),
-            dims=DIMS,
-            coords={FEATURE: target.features},
+            dims={**info.dims, **target.dims, **DIMS},
+            coords={**target.coords, FEATURE: target.features},
             record=Record(sampler=record, figures=sampled.figures),
         )
         return check_draws(draws)

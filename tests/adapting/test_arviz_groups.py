@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import arviz as az
@@ -41,7 +42,7 @@ def schools(error: Any, effect: Any) -> None:
 def data() -> Any:
     arguments = (ROWS["error"], ROWS["effect"])
     options: dict[str, Any] = {"coords": COORDS, "dims": DIMS, "predict": True}
-    return bpa.sample(schools, arguments, sampler="imh", seed=1, **options)
+    return bpa.sample(schools, arguments, sampler="auto", seed=1, **options)
 
 
 @pytest.mark.slow
@@ -64,6 +65,7 @@ def test_labels_are_in_the_report_and_in_files(data: Any, tmp_path: Any) -> None
     for one in (data, str(tmp_path / "posterior.nc")):
         table = str(bpa.check(one, var_names=["z[Deerfield]"]))
         assert "z[Deerfield]" in table
+        assert not re.search(r"\[\d", str(bpa.check(one)))  # as `auto` checked it
 
 
 def test_the_prior_has_the_variables_of_the_posterior(data: Any) -> None:
