@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
+from types import SimpleNamespace
 from typing import IO, Any, TextIO, TypeAlias
 
 from bpa_ppl.errors import BpaError, DataError, wrong_type
@@ -62,7 +63,9 @@ def _decompress(file: Any, suffix: str) -> Any:
     if suffix == ".zst":
         import pyarrow as pa
 
-        return pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
+        # Arrow closes its file, also when it is no longer used: that is left to the caller.
+        kept_open = SimpleNamespace(read=file.read, close=lambda: None, closed=False)
+        return pa.CompressedInputStream(pa.PythonFile(kept_open, "r"), "zstd")
     if suffix == ".gz":
         return gzip.GzipFile(fileobj=file)
     return (bz2.BZ2File if suffix == ".bz2" else lzma.LZMAFile)(file)

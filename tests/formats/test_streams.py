@@ -56,7 +56,8 @@ def test_packed_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
         with raises(DataError, "damaged"):
             list(read_chunks(path))
     path.write_bytes(data)
-    assert b"".join(read_chunks(path)) == TEXT
+    with path.open("rb") as file:
+        assert (b"".join(read_chunks(file)), file.closed) == (TEXT, False)
     standard = io.TextIOWrapper(io.BytesIO(data))
     monkeypatch.setattr(sys, "stdin", standard)
     assert read_text("-") == TEXT.decode()
