@@ -267,7 +267,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         self._left_out: set[str] = set()  # names of plug-ins that cannot be used
 
     def _members(self) -> dict[str, EntryPoint | type[C]]:
-        """Return all members by name: those of this package are first, and win over plug-ins."""
+        """Return all members by name: those of this package come first, and replace plug-ins."""
         return {**self._listed, **find_plugins(self.group), **self._listed, **self.registered}
 
     def __getitem__(self, name: str) -> type[C]:

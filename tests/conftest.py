@@ -73,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage less often, and never what was imported: it takes a tenth of the time."""
+    """Collect garbage less often, and never what was imported: it took a tenth of the time."""
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
 

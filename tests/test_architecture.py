@@ -154,10 +154,10 @@ def test_tests_import_the_package_that_they_mirror_and_what_users_import() -> No
     """A change within a package changes no other tests: `support` builds what these need of it."""
     folder, inside = ROOT / "tests", set()
     for path in set(folder.rglob("*.py")) - set((folder / "support").iterdir()):
-        own = re.sub(r"^test_|\.py$", "", path.relative_to(folder).parts[0])
+        mirrored = re.sub(r"^test_|\.py$", "", path.relative_to(folder).parts[0])
         ours = {name for name in read_facts(path).imports if name.startswith("bpa_ppl.")}
         used = {package_of(name).partition(".")[0].lstrip("_") for name in ours}
-        inside |= {(path.name, package) for package in used - {own, "bpa_ppl", "errors"}}
+        inside |= {(path.name, package) for package in used - {mirrored, "bpa_ppl", "errors"}}
     assert inside == set()
 
 

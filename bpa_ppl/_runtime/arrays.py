@@ -29,7 +29,7 @@ NUL_IN_TEXT = "a NUL character, which is not text: remove it"
 #: Types of values that remain as they are: of single ones, and of all.
 _SCALARS = {str, float, int, bool, type(None)}
 PLAIN = {*_SCALARS, dict, list, tuple}
-_PLAIN = {*_SCALARS, dict}
+_SCALARS_OR_DICT = {*_SCALARS, dict}
 # Frequent scalar types in NumPy.
 _NUMPY = {np.float32, np.float64, np.int32, np.int64}
 #: Types of texts and single numbers.
@@ -393,7 +393,9 @@ def to_plain_members(values: list[Any]) -> list[Any]:
     >>> to_plain_members([np.float32(0.5), None]), to_plain_members([{"lm": np.float32(0.5)}])
     ([0.5, None], [{'lm': np.float32(0.5)}])
     """
-    return values if _PLAIN.issuperset(map(type, values)) else list(map(to_plain_values, values))
+    if _SCALARS_OR_DICT.issuperset(map(type, values)):
+        return values
+    return list(map(to_plain_values, values))
 
 
 def flatten(

@@ -80,21 +80,21 @@ def make_parameter(
 
 
 def given_options(**options: Any) -> dict[str, Any]:
-    """Return the options that were given, those of groups as well.
+    """Return the options that were given, also those in groups, by name.
 
-    None and False are not given, and in a group what equals the default.
+    Left out are None and False, and the values of a group that equal their defaults.
 
     >>> given_options(seed=0, output=None, formats=FormatFlags(bad="drop"))
     {'seed': 0, 'bad': 'drop'}
     """
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in options.items():
         if is_dataclass(value):
-            default = vars(cast("Any", type(value))())
-            given |= given_options(**{n: v for n, v in vars(value).items() if v != default[n]})
+            defaults = vars(cast("Any", type(value))())
+            values |= given_options(**{n: v for n, v in vars(value).items() if v != defaults[n]})
         elif value is not None and value is not False:
-            given[name] = value
-    return given
+            values[name] = value
+    return values
 
 
 def require_with(other: str, is_given: object, **options: Any) -> None:
@@ -109,7 +109,8 @@ def require_with(other: str, is_given: object, **options: Any) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: this option needs --prior: give both, or leave it out
     """
-    for name in () if is_given else given_options(**options):
+    name = next(iter(given_options(**options)), None)
+    if name is not None and not is_given:
         message = f"this option needs {other}: give both, or leave it out"
         raise UsageError(message, parameter=name, code="conflict")
 

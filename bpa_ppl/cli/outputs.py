@@ -27,11 +27,11 @@ from bpa_ppl.posterior.record import Record
 OUTPUTS: Final = ("output", "details", "probabilities", "ask", "rounds")
 #: The files of such folders.
 IN_FOLDERS: Final = ("index.html", "comparison.json", "sweep.csv", "sweep.png")
+#: The parameters whose texts name columns of lists, and fields of files to convert.
+_COLUMNS = ("features", "exclude", "categorical", "domain")
+_FIELDS = ("prompt_id", "extract", "baseline", "question", "first", "second")
 #: The parameters whose texts do not name files; those of all others may name inputs.
-WORDS: Final = (
-    *("features", "exclude", "categorical", "domain", "point", "rater", "kind"),
-    *("prompt_id", "extract", "baseline", "question", "first", "second"),
-)
+WORDS: Final = (*_COLUMNS, *_FIELDS, "point", "rater", "kind")
 
 
 def check_outputs(bound: inspect.BoundArguments) -> None:

@@ -180,10 +180,9 @@ def evaluate_improvement(
 
     Args:
         lists: lists with what the gain of the posterior needs, references or its column; best
-            new ones. Where they lack its column and have references,
-            the gain is the default gain of `adapt`. Without either, or for a posterior of
-            preferences, it is the accuracy on their preferences; and without any the choices are
-            compared all the same.
+            new ones. Where they lack its column and have references, the gain is the default one of
+            `adapt`. Without either, or for a posterior of preferences, it is the accuracy on their
+            preferences. Without any of these, only the choices are compared.
         posterior: from `adapt`, or another one with a variable `weights`.
         defaults: as for `rerank`.
         moved_files: as for `rerank`.

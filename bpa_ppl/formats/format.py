@@ -45,10 +45,11 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
         typed: whether the file distinguishes numbers from texts.
         any_order: whether the candidates of a sentence need not be adjacent.
-        usual_names: of columns that may have other names in a file. A format with such
-            columns is a table, of which the user, or the file itself, names the features; in any
-            other one all columns of numbers are features.
-        names: in the file that is read, by the usual ones; each is written like a setting.
+        usual_names: the columns that may have other names in a file. A format with any is a table:
+            the user, or the file itself, names its features. In all others columns of numbers are
+            features.
+        names: the names of such columns in the file, by the usual ones; written as settings, as in
+            `csv:id=segment`.
 
     >>> from bpa_ppl.formats.format import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
@@ -71,20 +72,24 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
     first_id: Annotated[int, Meta(gt=-(10**18), lt=10**18)] = 0
     names: dict[str, str] = msgspec.field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name, column in self.names.items():
+            if name not in self.usual_names:
+                settings = (field for field in self.__struct_fields__ if field != "names")
+                owner = f"the {NBEST_FORMATS.kind} {NBEST_FORMATS.name_of(self)}"
+                raise unknown_name(
+                    "setting", name, [*self.usual_names, *settings], name, owner=owner
+                )
+            if not isinstance(column, str):
+                raise wrong_value(f"{name} must be a text", column, name, code="invalid-setting")
+        super().__post_init__()
+
     @classmethod
     def configured(cls, title: str, settings: Mapping[str, Any]) -> Self:
-        """Return the format with some settings; those of its columns become `names`."""
-        allowed = [*cls.usual_names, *(name for name in cls.__struct_fields__ if name != "names")]
-        for name, value in settings.items():
-            if name not in allowed:
-                raise unknown_name("setting", name, allowed, name, owner=f"the {title}")
-            if name in cls.usual_names and not isinstance(value, str):
-                raise wrong_value(f"{name} must be a text", value, name, code="invalid-setting")
-        names = {
-            name: of for name, of in settings.items() if name in cls.usual_names and of != name
-        }
-        others = {name: of for name, of in settings.items() if name not in cls.usual_names}
-        return super().configured(title, {**others, "names": names})
+        """Return the format with some settings; all but its fields are names of columns."""
+        fields = {n: of for n, of in settings.items() if n in cls.__struct_fields__}
+        names = {n: of for n, of in settings.items() if n not in fields}
+        return super().configured(title, {**fields, **({"names": names} if names else {})})
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file, without its end, looks like this format.

@@ -63,7 +63,7 @@ def _decompress(file: Any, suffix: str) -> Any:
     if suffix == ".zst":
         import pyarrow as pa
 
-        # Arrow closes its file, also when it is no longer used: that is left to the caller.
+        # Arrow would close the file when the stream is deleted; it belongs to the caller.
         kept_open = SimpleNamespace(read=file.read, close=lambda: None, closed=False)
         return pa.CompressedInputStream(pa.PythonFile(kept_open, "r"), "zstd")
     if suffix == ".gz":

@@ -40,7 +40,7 @@ def find_names(lists: NBest) -> str | None:
 
 
 def require_answers(lists: NBest, source: str) -> None:
-    """Refuse features, of a source, of texts that are names.
+    """Refuse to compute features of texts that are names, as a source would.
 
     Raises:
         DataError: if the texts are names.

@@ -56,7 +56,8 @@ def _arviz() -> Any:
 def ess(values: npt.ArrayLike, method: str = "bulk") -> Float64:
     """Return effective sample sizes, (C, D, …) ↦ (…); `bulk`, `tail` or `mean`.
 
-    Vehtari et al. (2021). NaN if a draw is NaN or there are fewer than four per chain.
+    Those of Vehtari et al. (2021); the number of draws if they are constant, and NaN if a draw is
+    NaN or there are fewer than four per chain.
     """
     tails = {"prob": TAILS} if method == "tail" else {}
     return _apply("ess", values, method=method, **tails)

@@ -42,7 +42,7 @@ class TextModel:
     order: int
 
     def by_word(self, sentences: Sentences) -> tuple[Float64, npt.NDArray[np.bool_]]:
-        """Return log p, (words + sentences,), each end after its words; and which are unknown."""
+        """Return natural log p of words and ends, (words + sentences,), and which are unknown."""
         raise NotImplementedError
 
     def log_probabilities(self, sentences: Sentences) -> Float64:
@@ -108,7 +108,7 @@ class NgramModel(TextModel):
 
     @classmethod
     def estimate(cls, sentences: Sentences, order: int = 3) -> NgramModel:
-        """Return the model of a text as `lmplz --discount_fallback` of KenLM does.
+        """Return the modified Kneser–Ney model of a text, as `lmplz --discount_fallback` of KenLM.
 
         Raises:
             DataError: if there is no word, or a reserved one: `<s>`.

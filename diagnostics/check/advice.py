@@ -12,8 +12,8 @@ from bpa_ppl.posterior.statistics import bfmi
 
 #: Times as many effective draws, where nothing says how many are needed.
 MORE = 3
-#: Times as many draws as the missing ESS needs: R-hat is mostly within its limit only
-#: from about a thousand effective draws on, more than twice the limit of the ESS.
+#: Times as many draws as the missing ESS needs: R-hat is mostly within its limit only from about a
+#: thousand effective draws on, more than twice the limit of the ESS.
 _RESERVE = 2.3
 _MAX_FACTOR = (
     100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one

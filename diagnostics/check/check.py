@@ -123,14 +123,19 @@ def check(
 ) -> Report:
     """Compare a posterior's diagnostics, the components in `DIAGNOSTICS`, with their limits.
 
-    A pass is not a proof: modes and tails that no draw has visited, a wrong model or wrong data are
-    not found.
+    A pass is not a proof: modes and tails that no draw has visited, a wrong model or wrong data, or
+    a sampler of another density that mixes well are not found (`bpa calibrate` finds the last).
+    With the default limits, at most 1 % of good posteriors with 1,300 effective draws fail.
 
     Args:
-        posterior: draws of any program, in any form that `read_posterior` takes.
+        posterior: draws of any program, in any form that `read_posterior` takes. Draws that record
+            a check, and have not changed since, keep its figures.
         limits: name of a diagnostic, as in `DIAGNOSTICS` -> its setting `limit`.
         var_names: variables, features, or single cells such as `theta[3]`; None checks all.
         log_weights: the variable with the importance weights of draws, as for `compare`.
+
+    Returns:
+        a `Report`, true if all diagnostics are within their limits.
 
     Raises:
         DataError: if there are no draws, or no variable of a name.
@@ -150,7 +155,7 @@ def check(
 def check_opened(
     opened: Opened, limits: Mapping[str, Any] | None = None, var_names: Sequence[str] | None = None
 ) -> Report:
-    """Check the draws of a posterior, as `check` does; those that record a check keep its figures.
+    """Check the draws of a posterior, as `check` does.
 
     >>> mu = np.random.default_rng(0).normal(size=(2, 9))
     >>> check_opened(open_draws({"mu": mu, "k": np.sign(mu).astype(int)})).left_out

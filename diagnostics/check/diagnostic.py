@@ -190,11 +190,11 @@ class Diagnostic(Component, frozen=True):
         return run.usable
 
     def measure(self, run: Run) -> Finding | None:
-        """Return the finding on draws to which it applies; None for nothing to report."""
+        """Return the finding on draws to which it applies; None if there is nothing to report."""
         raise NotImplementedError(f"{type(self).__name__} measures nothing")
 
     def shortage(self, value: float) -> float:
-        """Return how many times the effective draws a value needs; infinite if none help."""
+        """Return by how much to multiply the effective draws; infinite if more do not help."""
         return np.inf
 
     def finding(

@@ -97,8 +97,7 @@ class LeftOut:
 def leave_out(draws: WeightDraws, lists: NBest, *, in_sample: bool = False) -> LeftOut:
     """Return the posterior without each list, by Pareto-smoothed importance sampling.
 
-    It is that of at most 1000 evenly spaced draws. Any likelihood of the list
-    is removed.
+    It is that of at most 1000 evenly spaced draws. Any likelihood of the list is removed.
 
     Args:
         draws: with the log-likelihood of each sentence.

@@ -140,9 +140,9 @@ def format_paired(
 def estimate_error(
     difference: Float64, weight: Float64, *, accuracy: bool = False
 ) -> tuple[float, float]:
-    """Return a weighted mean difference, of arguments (lists,), and its standard error.
+    """Return the weighted mean of differences, (lists,), and its standard error.
 
-    Of the difference of two accuracies, the error counts half a list more for each of the two, and
+    The error of the difference of two accuracies counts half a list more for each of the two, and
     one that both have right (Agresti & Min 2005).
 
     >>> [round(x, 3) for x in estimate_error(np.array([1.0, 0.0, 0.0, -1.0]), np.ones(4))]

@@ -70,7 +70,7 @@ class Likelihood(Component, frozen=True):
         return self.observes == "preferences"
 
     def log_concave_start(self) -> Likelihood | None:
-        """Return a log-concave likelihood whose mode starts the search; None if it is so itself."""
+        """Return a log-concave likelihood whose mode starts the search; None to start anywhere."""
         return None
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
@@ -78,7 +78,7 @@ class Likelihood(Component, frozen=True):
         return lists, self
 
     def sample_parameters(self) -> Likelihood:
-        """Sample its own parameters, if any, before the plate, and return it with their values."""
+        """Sample its parameters, before the plate, and return the likelihood with their values."""
         return self
 
     def observe(self, lists: Lists, weights: Any) -> None:

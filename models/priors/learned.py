@@ -73,7 +73,8 @@ def learn_prior(
         posteriors: one or more, by label or as a list; paths are read.
         shrinkage: the value that Σ is shrunk to, as a share of the variance of the priors; None is
             0.05, and 1 if no feature has a canonical weight.
-        strength: the number of domains that it counts as; None is 10, or then 100.
+        strength: the number of domains that the shrinkage counts as; None is 10, or 100 if no
+            feature has a canonical weight.
         without: features, or labels of features, that the lists of the new domain lack.
         unchecked: use posteriors although they fail their check.
 

@@ -1298,6 +1298,10 @@ def test_settings_are_checked_at_once() -> None:
             iter_nbest(["0 ||| a ||| LM0= 1"], **{name: value})
     with raises(UsageError, "invalid-setting", parameter="extract", match=r"'\('"):
         read_nbest(["{}"], format="openai:extract=(")
+    csv = NBEST_FORMATS["csv"]
+    for make in (lambda: csv(names={"txt": "a"}), lambda: NBEST_FORMATS.resolve("csv:txt=a")):
+        with raises(UsageError, "unknown-setting", parameter="txt", match="did you mean text"):
+            make()
 
 
 def test_the_name_of_a_file_says_the_format(toy: NBest, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """All registries of components by name, from the modules that declare them."""
 
-# ruff: noqa: F401
-
 from __future__ import annotations
 
 import importlib
@@ -17,10 +15,21 @@ from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.samplers.sampler import SAMPLERS
 from support.extras import HAS_EXTRAS
 
+REGISTRIES: dict[str, Registry] = {
+    "DIAGNOSTICS": DIAGNOSTICS,
+    "FEATURES": FEATURES,
+    "LIKELIHOODS": LIKELIHOODS,
+    "GAINS": GAINS,
+    "NBEST_FORMATS": NBEST_FORMATS,
+    "PRIORS": PRIORS,
+    "RULES": RULES,
+    "SAMPLERS": SAMPLERS,
+    "WEIGHT_FORMATS": WEIGHT_FORMATS,
+}
 if HAS_EXTRAS:
     from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 
-REGISTRIES = {name: one for name, one in globals().items() if isinstance(one, Registry)}
+    REGISTRIES["TUNERS"] = TUNERS
 
 
 def forget_plugins() -> None:

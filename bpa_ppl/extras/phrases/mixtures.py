@@ -66,7 +66,7 @@ def pool_counts(counts: PairCounts, _: float = 0.0) -> Float64:
 
 
 def linear(counts: PairCounts, alpha: float) -> Float64:
-    """Return α p_I(x|y) + (1 − α) p_o(x|y)  (Eq. 2): less than 1 in sum if one table lacks y."""
+    """Return α p_I(x|y) + (1 − α) p_o(x|y) (Eq. 2); the sum is below 1 if a table lacks y."""
     return alpha * counts.p_in + (1 - alpha) * counts.p_out
 
 

@@ -278,8 +278,8 @@ def svm_feature(
     """Return the decision values of a linear SVM, (pairs of OUT, 1) float32.
 
     It separates pairs in both tables from others. The values have mean 0 and variance 1; at most
-    100,000 examples are drawn. `negatives` are definition 2 of Foster et al. (2010), Section 3.4,
-    or `source`, definition 1.
+    100,000 examples are drawn. `negatives` is `no-common` for definition 2 of Foster et al. (2010),
+    Section 3.4, and `source` for definition 1.
 
     Raises:
         DataError: if a class has no examples.
