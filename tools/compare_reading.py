@@ -81,7 +81,7 @@ def _kept(value: Any) -> tuple[str, Any]:
         if (name := _formats().name_of(value)) not in _formats():
             raise ValueError("a format of a test")
         settings = {field: getattr(value, field) for field in value.__struct_fields__}
-        return "format", (name, settings | settings.pop("names"))
+        return "format", (name, settings | dict(settings.pop("names")))
     paths = isinstance(value, list | tuple) and all(isinstance(v, str | Path) for v in value)
     if paths and any(map(os.path.isfile, value)):
         return "files", [_kept(one) for one in value]

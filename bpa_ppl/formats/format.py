@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TextIO
 
-import msgspec
 from msgspec import Meta
 
 from bpa_ppl._runtime.arguments import require_one_of
@@ -48,8 +47,8 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
         usual_names: the columns that may have other names in a file. A format with any is a table:
             the user, or the file itself, names its features. In all others columns of numbers are
             features.
-        names: the names of such columns in the file, by the usual ones; written as settings, as in
-            `csv:id=segment`.
+        names: pairs of a usual name and that in the file, sorted; they are written as settings, as
+            in `csv:id=segment`.
 
     >>> from bpa_ppl.formats.format import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
@@ -70,10 +69,11 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
     usual_names: ClassVar[tuple[str, ...]] = ()
 
     first_id: Annotated[int, Meta(gt=-(10**18), lt=10**18)] = 0
-    names: dict[str, str] = msgspec.field(default_factory=dict)
+    names: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        for name, column in self.names.items():
+        super().__post_init__()
+        for name, column in self.names:
             if name not in self.usual_names:
                 settings = (field for field in self.__struct_fields__ if field != "names")
                 owner = f"the {NBEST_FORMATS.kind} {NBEST_FORMATS.name_of(self)}"
@@ -82,14 +82,13 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
                 )
             if not isinstance(column, str):
                 raise wrong_value(f"{name} must be a text", column, name, code="invalid-setting")
-        super().__post_init__()
 
     @classmethod
     def configured(cls, title: str, settings: Mapping[str, Any]) -> Self:
         """Return the format with some settings; all but its fields are names of columns."""
         fields = {n: of for n, of in settings.items() if n in cls.__struct_fields__}
-        names = {n: of for n, of in settings.items() if n not in fields}
-        return super().configured(title, {**fields, **({"names": names} if names else {})})
+        names = tuple(sorted((n, of) for n, of in settings.items() if n not in fields))
+        return super().configured(title, fields | ({"names": names} if names else {}))
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file, without its end, looks like this format.

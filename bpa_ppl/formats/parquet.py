@@ -71,7 +71,7 @@ class Parquet(NBestFormat, frozen=True):
         with parquet_errors(origin):
             # Arrow opens the file itself, so that its threads never wait for Python.
             opened = parquet.ParquetFile(path, pre_buffer=False)
-            column = self.names.get(CANDIDATES, CANDIDATES)
+            column = dict(self.names).get(CANDIDATES, CANDIDATES)
             size = _SENTENCES if column in opened.schema_arrow.names else _BATCH
             first = 1
             for batch in opened.iter_batches(batch_size=size):

@@ -158,7 +158,7 @@ def schema_of(reader: NBestFormat, schema: Schema) -> Schema:
     """Return how a file of a format is read."""
     return replace(
         schema,
-        names={usual: name for usual, name in reader.names.items() if name != usual},
+        names={usual: name for usual, name in reader.names if name != usual},
         format=NBEST_FORMATS.name_of(reader),
         roles=replace(schema.roles, all_numbers=not reader.usual_names),
         nan_is_missing=reader.nan_is_missing,

@@ -1299,7 +1299,7 @@ def test_settings_are_checked_at_once() -> None:
     with raises(UsageError, "invalid-setting", parameter="extract", match=r"'\('"):
         read_nbest(["{}"], format="openai:extract=(")
     csv = NBEST_FORMATS["csv"]
-    for make in (lambda: csv(names={"txt": "a"}), lambda: NBEST_FORMATS.resolve("csv:txt=a")):
+    for make in (lambda: csv(names=(("txt", "a"),)), lambda: NBEST_FORMATS.resolve("csv:txt=a")):
         with raises(UsageError, "unknown-setting", parameter="txt", match="did you mean text"):
             make()
 
