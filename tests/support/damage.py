@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -162,3 +162,23 @@ def _golden(name: str) -> list[bytes]:
         *((GOLDEN / file).read_bytes() for file in files.get(name, ())),
         *(text.encode() for text in answers if text),
     ]
+
+
+#: In place of fields, and of bytes, of a journal.
+_VALUES: list[Any] = [None, True, -1, 0, 2.5, 99, 2**70, "", "x", "first", "tie", "skip"]
+_VALUES += [[], [0], [0, 1], [1, 1], [5, 1], [[0], 1], {}, {"a": 1}]
+_BYTES = [b"", b"\n", b"{", b'"', b"\0", b"\xff", b"NaN", b"1e999", b"[" * 5000]
+
+
+def damage_journal(content: bytes, rng: random.Random) -> bytes:
+    """Return a journal with a change in one line, or in its bytes."""
+    if rng.random() < 0.4:
+        start = rng.randrange(len(content))
+        return content[:start] + rng.choice(_BYTES) + content[start + rng.randrange(3) :]
+    lines = content.splitlines(keepends=True)
+    number, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+    record = {"undo": rng.choice(_VALUES)} if rng.random() < 0.2 else json.loads(lines[number])
+    record[rng.choice([*record, "ratings", "correction"])] = rng.choice(_VALUES)
+    lines[number] = json.dumps(rng.choice([record, rng.choice(_VALUES)])).encode() + b"\n"
+    lines[other : other + rng.randrange(2)] = [lines[rng.randrange(len(lines))]] * rng.randrange(3)
+    return b"".join(lines)

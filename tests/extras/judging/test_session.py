@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 from scipy.stats import norm
+from support.damage import damage_journal
 from support.judged_pairs import NAMES, TRUE, compared_lists
 from support.posteriors import name_weights
 from support.raising import raises
@@ -202,25 +203,6 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
             Session(compared_lists(), journal=path)
 
 
-VALUES: list[Any] = [None, True, -1, 0, 2.5, 99, 2**70, "", "x", "first", "tie", "skip"]
-VALUES += [[], [0], [0, 1], [1, 1], [5, 1], [[0], 1], {}, {"a": 1}]
-BYTES = [b"", b"\n", b"{", b'"', b"\0", b"\xff", b"NaN", b"1e999", b"[" * 5000]
-
-
-def damage(content: bytes, rng: random.Random) -> bytes:
-    """Return a journal with a change in one line, or in its bytes."""
-    if rng.random() < 0.4:
-        start = rng.randrange(len(content))
-        return content[:start] + rng.choice(BYTES) + content[start + rng.randrange(3) :]
-    lines = content.splitlines(keepends=True)
-    number, other = rng.randrange(len(lines)), rng.randrange(len(lines))
-    record = {"undo": rng.choice(VALUES)} if rng.random() < 0.2 else json.loads(lines[number])
-    record[rng.choice([*record, "ratings", "correction"])] = rng.choice(VALUES)
-    lines[number] = json.dumps(rng.choice([record, rng.choice(VALUES)])).encode() + b"\n"
-    lines[other : other + rng.randrange(2)] = [lines[rng.randrange(len(lines))]] * rng.randrange(3)
-    return b"".join(lines)
-
-
 @pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_damaged_journal_is_used_or_refused(tmp_path: Path, count: int) -> None:
     """The error names the file."""
@@ -231,7 +213,7 @@ def test_a_damaged_journal_is_used_or_refused(tmp_path: Path, count: int) -> Non
     whole.answer("second", correction="better")
     content = path.read_bytes()
     for seed in range(count):
-        path.write_bytes(damage(content, random.Random(seed)))
+        path.write_bytes(damage_journal(content, random.Random(seed)))
         try:
             session = Session(lists, journal=path)
             session.next()
