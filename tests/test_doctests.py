@@ -52,7 +52,6 @@ LONG = {
     "bpa_ppl.extras.judging.session",
     "bpa_ppl.extras.phrases.instance_weights",
     "bpa_ppl.extras.phrases.invariance",
-    "bpa_ppl.extras.studies.sweeps",
     "bpa_ppl.models.likelihoods.choice",
     "bpa_ppl.models.log_linear",
     "bpa_ppl.models.priors.shared_scale",
@@ -93,10 +92,6 @@ REFERENCE = sorted(
 WITHOUT_EXAMPLE = {
     "application": "a web application: see tests/extras/judging/serving",
     "serve": "runs until it is stopped: see tests/extras/judging/serving",
-    "aggregate": "needs a finished study, which takes a minute: see tests/extras/studies",
-    "read_results": "as above",
-    "run_study": "as above",
-    "write_figures": "as above",
 }
 
 

@@ -28,7 +28,6 @@ from bpa_ppl import BpaWarning, DataError, concatenate, from_arrays, read_nbest,
 ROOT = Path(__file__).resolve().parent.parent
 #: Part of a command -> the reason why the tests do not run it.
 NOT_RUN = {
-    "--decoder": "needs Moses or Marian",
     "invariance=": "needs segmentations: tests/extras/phrases/test_segmented_features.py has them",
     "bpa compare": "takes minutes: tests/cli has a shorter run",
     "bpa demo": "as tests/extras/demo/test_demo.py does",

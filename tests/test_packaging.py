@@ -192,7 +192,6 @@ COMMANDS = (
     "compare p.nc q.nc -o compared",
     "trace p.nc -o trace.png",
     "report p.nc -o page.html",
-    "sweep lists.jsonl -w none --gain comet -o swept --sampler laplace --vary draws=100",
     "rerank lists.jsonl -p p.nc -o chosen",
     "demo --files -o .",
 )
@@ -266,7 +265,7 @@ def test_use_of_a_read_only_installation_without_extras(
     for line, (problem, extra) in zip(lines, NEEDED.values(), strict=True):
         assert f"{problem}: {REMEDY.format(extra)}" in line
     assert not (tmp_path / "none.nc").exists()
-    written = "compared/index.html", "page.html", "swept/sweep.csv", "trace.png"
+    written = "compared/index.html", "page.html", "trace.png"
     assert all((tmp_path / name).is_file() for name in written)
     assert len((tmp_path / "chosen").read_text("utf-8").splitlines()) == 40
     assert done.stdout.startswith(f"bpa_ppl {bpa_ppl.__version__}\n")

@@ -129,12 +129,11 @@ class Parallel:
 
 
 @contextmanager
-def parallel_workers(jobs: int, *, ordered: bool = True, **hints: str | None) -> Iterator[Parallel]:
+def parallel_workers(jobs: int, **hints: str | None) -> Iterator[Parallel]:
     """Yield workers, and end their work when the block is left.
 
     Args:
         jobs: as for `count_workers`.
-        ordered: whether results come in the order of the calls, or as soon as they are ready.
         hints: as of `joblib.Parallel`: `prefer="threads"` for threads unless a backend is active,
             `require="sharedmem"` for threads of this process in any case.
 
@@ -150,13 +149,12 @@ def parallel_workers(jobs: int, *, ordered: bool = True, **hints: str | None) ->
     from joblib.parallel import LokyBackend, get_active_backend
 
     width, (backend, _) = count_workers(jobs, **hints), get_active_backend(**hints)
-    as_generator = "generator" if ordered else "generator_unordered"
     of_processes = {"initializer": _end_with_parent, "initargs": (os.getpid(),)}
     try:
         with joblib.Parallel(
             width,
             backend=backend,
-            return_as=as_generator if backend.supports_return_generator else "list",
+            return_as="generator" if backend.supports_return_generator else "list",
             batch_size=1,
             max_nbytes=None,  # arrays are sent without temporary files
             **(of_processes if isinstance(backend, LokyBackend) else {}),

@@ -76,11 +76,11 @@ def _format_default(value: object) -> str | None:
 
 #: The boxes of `bpa --help`.
 _EVERYDAY, _LISTS, _JUDGES = "Everyday", "Lists and priors", "Judges and services"
-_STUDIES, _PHRASES = "Studies", "Phrases and language models"
+_RESEARCH, _PHRASES = "Research", "Phrases and language models"
 _OTHERS, _HELP = "Commands of other packages", "Help"
 _BOXES = {
     title: Group(title, sort_key=place)
-    for place, title in enumerate((_EVERYDAY, _LISTS, _JUDGES, _STUDIES, _PHRASES, _OTHERS, _HELP))
+    for place, title in enumerate((_EVERYDAY, _LISTS, _JUDGES, _RESEARCH, _PHRASES, _OTHERS, _HELP))
 }
 app = App(
     name="bpa",
@@ -118,7 +118,7 @@ _COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
         *(posteriors.report, posteriors.rerank, posteriors.weights),
     ),
     _LISTS: (list_commands.features, list_commands.oracle, adapt.learn_prior),
-    _STUDIES: (comparing.calibrate,),
+    _RESEARCH: (comparing.calibrate,),
 }
 for title, functions in _COMMANDS.items():
     for place, function in enumerate(functions):

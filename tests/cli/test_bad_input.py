@@ -39,7 +39,6 @@ ADAPT = "adapt nbest -r ref -w moses.ini -o new.nc --sampler map"
 PLAIN = "rerank one -p good.nc --unchecked"
 RERANK = "rerank nbest -p good.nc -o new.txt"
 COMPARE = "compare nbest -w moses.ini -r ref -o report"
-TUNE = "tune nbest -r ref -w moses.ini -o new.json -q"
 CORPORA = "--in-corpus a b --out-corpus c d"
 POOL = "-w moses.ini --sampler map -o new.nc"
 
@@ -87,9 +86,6 @@ COMMANDS = [
     ("rerank '' -p good.nc", "empty"),
     # Folders that are not left empty.
     ("compare none -w moses.ini -r ref -o new/page", "none: no such file"),  # with a new parent
-    ("sweep nbest -w none.ini -r ref -o new --vary draws=5", "none.ini: no such file"),
-    ("experiment none.toml -o new", "none.toml: no such file"),
-    (f"{TUNE} --tuner mert --decoder 'moses {{weights}} {{nbest}} {{sources}}'", "(--sources)"),
     # Options of `adapt`.
     (f"{ADAPT} --prior isotropic:single.LM0=big", "single must be numbers by name"),
     (f"{ADAPT} -w none:pretrained=7", "must be true or false"),
@@ -116,10 +112,11 @@ COMMANDS = [
     ("lm ref --test empty -o new", "empty: "),
     ("lm broken.arpa -o new.arpa", "(--output)"),
     # Comparisons and tuning.
+    ("tune nbest -r ref -w moses.ini -o new.json --tuner mart", "mart", "mert"),
+    ("tune nbest -w moses.ini -o new.json --decoder moses", "--decoder"),
     ("compare nbest -w moses.ini -o report", "(--references)"),
     (f"{COMPARE} --posterior imh=poor.nc", "imh"),
     (f"{COMPARE} --set draws=5", "'draws' (--set)"),
-    (f"{TUNE} --decoder 'moses -f {{weights}}'", "{nbest}"),
 ]
 
 #: Commands with an option that needs another one.
@@ -142,9 +139,6 @@ ALONE = [
     ("weights a.nc -o x --point mode --draw 3", "--draw", "--point draw"),
     ("judge x -o y --unchecked", "--unchecked", "--prior"),
     ("judges a.nc --cascade", "--cascade", "--price"),
-    ("tune x -w none -o y --return last", "--return", "--decoder"),
-    ("tune x -w none -o y --rounds z", "--rounds", "--decoder"),
-    ("sweep one -w none -o y --vary a=1 --test-references z", "--test-references", "--test"),
     ("subdomains a b -o x --side target", "--side", "--induction lda"),
     ("phrases extract a b c -o x --keep 0", "--keep", "--like"),
     (f"phrases weigh a b -o x --dev c {CORPORA} --negatives source", "--negatives", "--form svm"),
@@ -174,7 +168,6 @@ USING = {
     "serve": "serve poor.nc --host 192.0.2.1",
     "compare": f"{COMPARE} --prior poor.nc --runs 0",
     "calibrate": "calibrate nbest -w moses.ini --prior poor.nc --likelihood none",
-    "sweep": "sweep nbest -w moses.ini -r ref -o new --prior poor.nc --vary scale=1",
 }
 #: What only describes one.
 DESCRIBING = {"check", "report", "trace"}

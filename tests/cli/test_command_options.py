@@ -81,7 +81,7 @@ def test_what_everybody_needs_comes_first() -> None:
     assert listed["Everyday"] == everyday.split()
     assert listed["Lists and priors"] == ["features", "oracle", "learn-prior", "convert"]
     assert listed["Judges and services"] == ["judge", "judges", "serve"]
-    assert listed["Studies"] == ["calibrate", "experiment", "figures", "sweep", "tune"]
+    assert listed["Research"] == ["calibrate", "tune"]
     assert listed["Phrases and language models"] == ["lm", "phrases", "subdomains"]
 
 
@@ -108,7 +108,7 @@ def missing_is_named(words: tuple[str, ...], files: list[str], pattern: str) -> 
 
 def test_help_names_every_choice() -> None:
     """Names are compared as words: `rwm` is a part of `rwm-isotropic`."""
-    tuners = pytest.importorskip("bpa_ppl.extras.studies.tuning.tuner").TUNERS
+    tuners = pytest.importorskip("bpa_ppl.extras.tuning.tuner").TUNERS
     registries = {"sampler": SAMPLERS, "gain": GAINS, "format": NBEST_FORMATS, "rule": RULES}
     shown = {**options_of("tune"), **options_of("rerank"), **options_of("adapt")}
     for option, registry in {**registries, "tuner": tuners}.items():

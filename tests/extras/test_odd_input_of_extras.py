@@ -1,4 +1,4 @@
-"""What is given to converters, the service, studies and readers of phrases: used, or refused.
+"""What is given to converters, the service and readers of phrases: used, or refused.
 
 As in `tests/soak/test_odd_input.py`: by one of our errors, which names the file if there is one.
 """
@@ -34,7 +34,6 @@ from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.extras.phrases.subdomains import Subdomains
 from bpa_ppl.extras.phrases.table_files import read_counts, read_table, write_counts, write_table
 from bpa_ppl.extras.phrases.tables import PhraseCounts
-from bpa_ppl.extras.studies.study import read_study
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extras" / "other-tools.md"
 #: A record of each kind, from the page.
@@ -51,11 +50,7 @@ LISTS = ("fairseq", "kaldi", "marian", "moses", "openai", "plain:list_size=2")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("odd")
-    (folder / "lists").write_bytes(b"0 ||| a cat ||| LM0= -1.5 ||| -1\n1 ||| b ||| LM0= 2 ||| 1\n")
-    (folder / "ref").write_bytes(b"the cat\nb\n")
-    (folder / "weights").write_bytes(b"LM0= 0.5\n")
-    return folder
+    return tmp_path_factory.mktemp("odd")
 
 
 @settings(max_examples=5 * settings.default.max_examples)
@@ -139,49 +134,6 @@ def test_the_service_answers_odd_requests_or_refuses_them(
     assert status == 200 or (body, content_type, address) != SOUND
 
 
-STUDY = b"""sizes = [1, 2]
-draws = 2
-seed = 3
-methods = ["canonical", "imh", "mert", "mine"]
-columns = ["mqm"]
-[domains.one]
-weights = "weights"
-adapt = "lists"
-adapt_references = ["ref"]
-held_out = 1
-[domains.two]
-weights = "weights"
-adapt = "lists"
-adapt_references = ["ref"]
-test = "lists"
-test_references = ["ref"]
-first_id = 0
-[variants.mine]
-like = "imh"
-likelihood = "margin"
-gamma = 4
-[sweeps.prior]
-setting = "variance"
-values = [0.01, 1.0]
-methods = ["imh"]
-sizes = [2]
-"""
-VALUES = [
-    *("inf", "nan", "-1", "1e400", "9" * 30, "9" * 5000, "true", "[]", "{}", '""', "'a'", "[[]]"),
-    *('"/dev/zero"', '"."', '"none"', '"\\u0000"', "2026-01-01", "0x10", '"numpyro:HMC"', '"x"'),
-    *('"imh"', '["imh", "imh"]', "[0]", "{a=1}", "[" * 2000, "{a=" * 500, '"""', '"numpyro:x"'),
-]
-
-
-@given(st.integers(0, len(STUDY.splitlines()) - 1), st.sampled_from(VALUES))
-def test_a_study_with_an_odd_value_is_read_or_refused(folder: Path, line: int, value: str) -> None:
-    lines = STUDY.decode().splitlines()
-    lines[line] = f"{lines[line].partition(' = ')[0]} = {value}"
-    path = folder / "study.toml"
-    path.write_text("\n".join(lines), "utf-8")
-    outcome(lambda: read_study(path), path)
-
-
 COUNTS = b"un ||| a ||| 3\nun ||| one ||| 1\nle chat ||| the cat ||| 2.5\n"
 EXTRACT = b"un ||| a ||| 0-0\nun ||| one ||| 0-0\nle chat ||| the cat ||| 0-0 1-1\n"
 TABLE = b"un ||| a ||| 0.6 0.75\nun ||| one ||| 0.9 0.25\n"
@@ -197,7 +149,6 @@ def count(path: Path) -> None:
 
 
 READERS: list[tuple[bytes, Callable[[Path], Any]]] = [
-    (STUDY, read_study),
     (COUNTS, count),
     (EXTRACT, count),
     (TABLE, copy_table),

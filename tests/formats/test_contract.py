@@ -1482,7 +1482,7 @@ def test_recipe_of_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_reading_and_metrics_need_no_large_library(demo_data: Path, tmp_path: Path) -> None:
-    tuners = "bpa_ppl.extras.studies.tuning.tuner"
+    tuners = "bpa_ppl.extras.tuning.tuner"
     pytest.importorskip(tuners)
     csv, plain, scores = (tmp_path / name for name in ("lists.csv", "lists", "scores"))
     csv.write_text("id,text,lm,by\n" + "0,a cat,-1.5,x\n0,a cat,-1.5,\n" * 50)

@@ -13,7 +13,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.cache import compiled
 from bpa_ppl.components import Count, CountOrNone, NotNegative
-from bpa_ppl.extras.studies.tuning.tuner import Tuned, Tuner, TuningProblem
+from bpa_ppl.extras.tuning.tuner import Tuned, Tuner, TuningProblem
 
 # Narrower intervals are ignored, because of rounding errors (as in Moses).
 _NARROWEST = 1e-4

@@ -12,10 +12,10 @@ from support.registries import GAINS
 from support.tuning_problems import planted_lists, problem_of, random_lists
 
 from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
-from bpa_ppl.extras.studies.tuning.mert import Mert, choose_step, find_envelopes, search_line
-from bpa_ppl.extras.studies.tuning.mira import Mira
-from bpa_ppl.extras.studies.tuning.reestimation import reestimate
-from bpa_ppl.extras.studies.tuning.tuner import TUNERS, Tuned, TuningLists, TuningProblem
+from bpa_ppl.extras.tuning.mert import Mert, choose_step, find_envelopes, search_line
+from bpa_ppl.extras.tuning.mira import Mira
+from bpa_ppl.extras.tuning.reestimation import reestimate
+from bpa_ppl.extras.tuning.tuner import TUNERS, Tuned, TuningLists, TuningProblem
 
 #: Enough to find planted weights, and fast.
 FEW: dict[str, dict[str, Any]] = {

@@ -8,7 +8,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Count, Positive, Share
-from bpa_ppl.extras.studies.tuning.tuner import Tuned, Tuner, TuningProblem
+from bpa_ppl.extras.tuning.tuner import Tuned, Tuner, TuningProblem
 
 
 class Mira(Tuner, frozen=True):

@@ -12,7 +12,7 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.densities.target import Sampled, Target, require_lists
 from bpa_ppl.errors import UsageError, wrong_value
-from bpa_ppl.extras.studies.tuning.reestimation import reestimate
+from bpa_ppl.extras.tuning.reestimation import reestimate
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.weight_draws import WeightDraws

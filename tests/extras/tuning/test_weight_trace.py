@@ -13,7 +13,7 @@ from support.published_samples import lists as lists
 from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_weight_draws, check
-from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
+from bpa_ppl.extras.tuning.weight_trace import WeightTrace
 
 
 @pytest.mark.parametrize("settings", [{}, {"delta": 4.0}])

@@ -114,7 +114,7 @@ class Tuner(Component, frozen=True):
     Attributes:
         title: what it is, in words, for pages; empty for the first line of the docstring.
 
-    >>> from bpa_ppl.extras.studies.tuning.tuner import TUNERS
+    >>> from bpa_ppl.extras.tuning.tuner import TUNERS
     >>> TUNERS.resolve("mira", {"epochs": 5}).settings()["epochs"]
     5
     """
@@ -164,8 +164,8 @@ TUNERS: Registry[Tuner] = Registry(
     "bpa_ppl.tuners",
     Tuner,
     {
-        "mert": "bpa_ppl.extras.studies.tuning.mert:Mert",
-        "mira": "bpa_ppl.extras.studies.tuning.mira:Mira",
-        "pro": "bpa_ppl.extras.studies.tuning.pro:Pro",
+        "mert": "bpa_ppl.extras.tuning.mert:Mert",
+        "mira": "bpa_ppl.extras.tuning.mira:Mira",
+        "pro": "bpa_ppl.extras.tuning.pro:Pro",
     },
 )
