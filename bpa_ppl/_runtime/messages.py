@@ -247,17 +247,3 @@ def format_signed(value: float, decimals: int) -> str:
     ('−0.25', '+3.0', '−1.500000e+200')
     """
     return format_fixed(value, decimals, "+").translate(MINUS)
-
-
-def format_with_spread(value: float, spread: float) -> str:
-    """Return a number with its spread, to two significant digits of that; without it if it is 0.
-
-    >>> format_with_spread(0.6243, 0.0312), format_with_spread(63.84, 1.23)
-    ('0.624 ± 0.031', '63.8 ± 1.2')
-    >>> format_with_spread(0.6243, 0.0)
-    '0.6243'
-    """
-    if not has_width(spread, value):
-        return f"{value:.4g}"
-    decimals = choose_decimals(spread)
-    return f"{format_fixed(value, decimals)} ± {format_fixed(spread, decimals)}"

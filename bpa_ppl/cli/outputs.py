@@ -31,7 +31,7 @@ IN_FOLDERS: Final = ("index.html", "comparison.json")
 _COLUMNS = ("features", "exclude", "categorical", "domain")
 _FIELDS = ("prompt_id", "extract", "baseline", "question", "first", "second")
 #: The parameters whose texts do not name files; those of all others may name inputs.
-WORDS: Final = (*_COLUMNS, *_FIELDS, "point", "rater")
+WORDS: Final = (*_COLUMNS, *_FIELDS, "point", "rater", "kind")
 
 
 def check_outputs(bound: inspect.BoundArguments) -> None:

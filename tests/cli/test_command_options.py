@@ -74,7 +74,7 @@ def test_what_everybody_needs_comes_first() -> None:
     assert re.findall(r"│[ *]*(--[\w-]+)", boxes["Options"]) == first_options
     assert "bpa adapt dev.jsonl" in run("adapt", "--help").out.partition("╭")[0]
     boxes = boxes_of()
-    more = ["Lists and priors", "Judges and services", "Studies", "Phrases and language models"]
+    more = ["Lists and priors", "Judges and services", "Research", "Phrases and language models"]
     assert list(boxes) == ["Everyday", *more, "Help"]
     listed = {title: re.findall(r"^│ ([a-z-]+) ", box, re.M) for title, box in boxes.items()}
     everyday = "lists adapt check trace compare report rerank weights demo"
