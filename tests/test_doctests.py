@@ -91,8 +91,6 @@ REFERENCE = sorted(
 )
 #: Functions without an example, and the reason.
 WITHOUT_EXAMPLE = {
-    "application": "a web application: see tests/extras/judging/serving",
-    "serve": "runs until it is stopped: see tests/extras/judging/serving",
     "aggregate": "needs a finished study, which takes a minute: see tests/extras/studies",
     "read_results": "as above",
     "run_study": "as above",

@@ -9,7 +9,7 @@ import pytest
 HAS_EXTRAS = find_spec("bpa_ppl.extras") is not None
 #: The commands that the extras bring.
 COMMANDS = {"convert", "demo", "experiment", "figures", "judge", "judges"}
-COMMANDS |= {"phrases", "serve", "subdomains", "sweep", "tune"}
+COMMANDS |= {"phrases", "subdomains", "sweep", "tune"}
 
 
 def require_extras() -> None:
