@@ -93,7 +93,6 @@ class Improvement(Scoreboard):
             None for preferences, and if there is nothing to score by.
         comparison: with all baselines; None if there are no gains.
         unknown: why it is unknown whether adapting helped; empty if there are gains.
-        drift: features that have changed since the adaptation lists, see `Reranker.drift`.
 
     >>> from bpa_ppl import from_lists
     >>> texts, references = [["bad", "good"]], [("good",)]
@@ -116,7 +115,6 @@ class Improvement(Scoreboard):
     gain: Metric | None = None
     comparison: BaselineComparison | None = None
     unknown: str = ""
-    drift: tuple[str, ...] = ()
 
     @property
     def baseline(self) -> str:
@@ -255,7 +253,6 @@ def evaluate_improvement(
         gain=gain,
         comparison=replace(comparison, selected=selected) if comparison and not reason else None,
         unknown=reason,
-        drift=reranker.drift,
     )
 
 
@@ -272,8 +269,7 @@ def describe_improvement(
         the verdict, and one section; none if the lists have nothing to score by.
     """
     passed = {"yes": True, "no": False}.get(result.verdict)
-    drift = [f"{message}." for message in result.drift]
-    verdict = Headline(str(result), passed, [*caveats, *drift])
+    verdict = Headline(str(result), passed, list(caveats))
     if result.unknown:
         return verdict, []
     caption = f"{result.sentences} sentences. " + (
