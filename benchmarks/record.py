@@ -26,7 +26,6 @@ SCRIPTS = {
     "confidence": "bench_confidence.py",
     "constants": "bench_held_out.py",
     "control": "bench_control.py",
-    "drift": "bench_drift.py",
     "features": "bench_features.py",
     "gallery": "bench_gallery.py",
     "instance-weighting": "bench_instance_weighting.py",

@@ -88,11 +88,6 @@ REFERENCE = sorted(
     for page in (*DOCS.glob("api/*.md"), *DOCS.glob("extras/api/*.md"))
     for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
 )
-#: Functions without an example, and the reason.
-WITHOUT_EXAMPLE = {
-    "application": "a web application: see tests/extras/judging/serving",
-    "serve": "runs until it is stopped: see tests/extras/judging/serving",
-}
 
 
 def objects_named(names: list[str]) -> dict[str, Any]:
@@ -116,7 +111,7 @@ def test_public_objects_have_examples() -> None:
         for name, one in objects.items()
         if ">>> " not in (one.__doc__ or "")
     }
-    assert lacking - used - WITHOUT_EXAMPLE.keys() == set()
+    assert lacking - used == set()
 
 
 def test_public_methods_have_docstrings() -> None:

@@ -39,7 +39,6 @@ NOT_RUN = {
     "--agree 0.9": "needs pairs: tests/cli/test_asking.py has them",
     "bpa judge unsure.jsonl": "runs until it is stopped: tests/extras/judging has it",
     "wmt.csv": "needs such rows: tests/formats/test_preference_rows.py has them",
-    "bpa serve": "runs until it is stopped: tests/extras/judging/serving has it",
 }
 
 

@@ -20,7 +20,7 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.run_sampler import SamplerRun, run_sampler
-from bpa_ppl.decoding.drift import feature_scales
+from bpa_ppl.decoding.scales import feature_scales
 from bpa_ppl.densities.model_target import read_observed
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,

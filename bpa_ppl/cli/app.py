@@ -75,7 +75,7 @@ def _format_default(value: object) -> str | None:
 
 
 #: The boxes of `bpa --help`.
-_EVERYDAY, _LISTS, _JUDGES = "Everyday", "Lists and priors", "Judges and services"
+_EVERYDAY, _LISTS, _JUDGES = "Everyday", "Lists and priors", "Judges"
 _RESEARCH, _PHRASES = "Research", "Phrases and language models"
 _OTHERS, _HELP = "Commands of other packages", "Help"
 _BOXES = {
@@ -86,7 +86,7 @@ app = App(
     name="bpa",
     help="Choose the best of several candidates; compare samplers of any model.\n\n"
     "Researchers: compare samplers of a NumPyro model, check and trace any draws.\n\n"
-    "Python programmers: import bpa_ppl, or serve a posterior over HTTP.\n\n"
+    "Python programmers: import bpa_ppl, and choose by a Reranker.\n\n"
     "MT, speech and LLM engineers: adapt to judged lists, rerank new ones.",
     help_epilogue="Options with ... can be repeated. Exit codes: 0 done, 2 bad data or usage, 3 "
     "posterior not converged, 129 hangup, 130 interrupted, 141 output closed by its reader, 143 "

@@ -23,9 +23,9 @@ from bpa_ppl._runtime.progress import reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.components import complete_settings
 from bpa_ppl.decoding.choices import Candidate, Choices
-from bpa_ppl.decoding.drift import DriftMonitor
 from bpa_ppl.decoding.options import OPTIONS, RerankOptions
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive
+from bpa_ppl.decoding.scales import ScaleGuard
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE, choose_threshold
 from bpa_ppl.errors import (
@@ -71,7 +71,9 @@ _SETTINGS = frozenset(
 class Reranker:
     """A posterior that was checked once, and chooses from n-best lists.
 
-    It can be called from several threads at once, and be pickled to other processes.
+    It can be called from several threads at once, and be pickled to other processes. It warns of
+    features whose unit or sign differs between the first lists and those of the adaptation, or that
+    no longer vary.
 
     Attributes:
         draws: the draws of the posterior.
@@ -168,9 +170,7 @@ class Reranker:
         self.required_features = tuple(name for name in names if name not in fixed)
         self._decider = lru_cache(_ORDERS + len(self.draws.domains))(self._new_decider)
         self._new_domains: set[str] = set()
-        mean = dict(zip(self.draws.features, self.draws.mean.tolist(), strict=True))
-        weights = {**mean, **self.draws.fixed}
-        self._monitor = DriftMonitor(record.feature_scales, weights, self.feature_names)
+        self._guard = ScaleGuard(record.feature_scales, self.feature_names)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name in _SETTINGS}
@@ -183,11 +183,6 @@ class Reranker:
         rule = RULES.name_of(self.rule)
         weights = format_count(len(self.feature_names), "weight")
         return f"Reranker({len(self.draws.flat)} draws of {weights}, {rule})"
-
-    @property
-    def drift(self) -> tuple[str, ...]:
-        """A sentence for each feature of the last lists that has changed since the adaptation."""
-        return self._monitor.messages
 
     def __call__(self, lists: NBest | Iterable[NBest]) -> Choices:
         """Choose from each list, as `rerank` does.
@@ -254,7 +249,7 @@ class Reranker:
         if not (self.recipe.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
-            self._monitor.add_one(names, table)
+            self._guard.add(names, table, np.array([len(table)]))
             position, p, _ = self._decider(names, of_domain).decide(table, strings)
         else:
             lists = from_lists(
@@ -368,9 +363,8 @@ class Reranker:
     def _prepare(self, lists: NBest | Iterable[NBest]) -> Iterator[NBest]:
         size = _TABLE * min(max(len(self.draws.domains), 1), _MAX_DOMAINS)  # many of each domain
         for batch in self.recipe.stream(_split(lists, size), self._progress):
-            self._monitor.add(batch.feature_names, batch.features, batch.sizes)
+            self._guard.add(batch.feature_names, batch.features, batch.sizes)
             yield batch
-        self._monitor.finish()
 
     def _new_decider(self, names: tuple[str, ...], domain: str | None = None) -> Decider:
         """Return the decider for lists with some columns, of a domain with weights of its own."""

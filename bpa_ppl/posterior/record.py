@@ -284,25 +284,16 @@ class FeatureScale(Struct, frozen=True):
 
     Attributes:
         spread: its standard deviation within the lists, as in `NBest.spread`.
-        lists: the number of lists with two or more candidates.
-        varying: the number of these lists in which it varies.
-        deviations: (11,) the deciles of its standard deviation in a list where it varies.
-        sign: the sign of all values; 0 if they have different signs.
-        agreement: the mean over lists of its correlation with the score by the other features.
-        agreement_deviation: the standard deviation of this correlation over the lists.
-        agreeing: the number of lists in which this correlation is defined.
+        deviation: the median of its standard deviation in the lists where it varies; 0 if these are
+            fewer than five or than half of the lists.
+        sign: the sign of all values other than 0; 0 if they have both signs, or a few are not 0.
         mean: its mean over all candidates; None if it is not recorded.
         slope: the slope of its regression on the score by the other features, over all candidates.
     """
 
     spread: float
-    lists: int = 0
-    varying: int = 0
-    deviations: tuple[float, ...] = ()
+    deviation: float = 0.0
     sign: int = 0
-    agreement: float = 0.0
-    agreement_deviation: float = 0.0
-    agreeing: int = 0
     mean: float | None = None
     slope: float = 0.0
 

@@ -157,7 +157,7 @@ def test_a_command_that_cannot_be_run(
     assert [part for part in parts if part not in error] == []
 
 
-#: Commands that use a posterior. Two end because of the address, which is none of this machine.
+#: Commands that use a posterior. One ends because of the address, which is none of this machine.
 USING = {
     "rerank": "rerank nbest -p poor.nc -o new.txt",
     "weights": "weights poor.nc -o new.txt",
@@ -165,7 +165,6 @@ USING = {
     "learn-prior": "learn-prior poor.nc -o new.json",
     "adapt": f"{ADAPT} --prior poor.nc",
     "judge": "judge nbest --prior poor.nc -o new.jsonl --host 192.0.2.1",
-    "serve": "serve poor.nc --host 192.0.2.1",
     "compare": f"{COMPARE} --prior poor.nc --runs 0",
     "calibrate": "calibrate nbest -w moses.ini --prior poor.nc --likelihood none",
 }

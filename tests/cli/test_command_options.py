@@ -74,13 +74,13 @@ def test_what_everybody_needs_comes_first() -> None:
     assert re.findall(r"│[ *]*(--[\w-]+)", boxes["Options"]) == first_options
     assert "bpa adapt dev.jsonl" in run("adapt", "--help").out.partition("╭")[0]
     boxes = boxes_of()
-    more = ["Lists and priors", "Judges and services", "Research", "Phrases and language models"]
+    more = ["Lists and priors", "Judges", "Research", "Phrases and language models"]
     assert list(boxes) == ["Everyday", *more, "Help"]
     listed = {title: re.findall(r"^│ ([a-z-]+) ", box, re.M) for title, box in boxes.items()}
     everyday = "lists adapt check trace compare report rerank weights demo"
     assert listed["Everyday"] == everyday.split()
     assert listed["Lists and priors"] == ["features", "oracle", "learn-prior", "convert"]
-    assert listed["Judges and services"] == ["judge", "judges", "serve"]
+    assert listed["Judges"] == ["judge", "judges"]
     assert listed["Research"] == ["calibrate", "tune"]
     assert listed["Phrases and language models"] == ["lm", "phrases", "subdomains"]
 
@@ -116,14 +116,10 @@ def test_help_names_every_choice() -> None:
         assert set(registry) - words == set(), option
 
 
-@pytest.mark.parametrize(
-    "command", ["rerank", pytest.param("serve", marks=pytest.mark.needs_extras)]
-)
-def test_the_options_of_reranking_are_those_of_python(command: str) -> None:
-    """One declaration has an option for Python and for both commands, with its help."""
-    shown = options_of(command)
+def test_the_options_of_reranking_are_those_of_python() -> None:
+    shown = options_of("rerank")
     for name in ChoiceOptions.__annotations__:
-        assert shown[name].parameter.help == options_of("rerank")[name].parameter.help != ""
+        assert shown[name].parameter.help
 
 
 def test_the_options_of_adapt_are_its_declared_settings() -> None:
