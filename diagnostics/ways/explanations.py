@@ -13,7 +13,7 @@ from bpa_ppl._runtime.messages import format_signed
 from bpa_ppl.diagnostics.page import Block, Table
 from bpa_ppl.diagnostics.ways.paired import INTERVAL, PROBABILITY, find_changed
 from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.lists.nbest import NBest, to_choice
 from bpa_ppl.posterior.arviz_data import as_weight_draws
@@ -272,7 +272,7 @@ def system_shares(
     if not column:
         return []
     if column not in lists.extras:
-        message = f"no column {column}: the columns are {', '.join(lists.extras) or 'none'}"
+        message = f"no column {column}: the columns are {list_names(lists.extras) or 'none'}"
         raise DataError(message, lists.origin, parameter="column", code="missing-column")
     names = ["" if name is None else str(name) for name in lists.extras[column]]
     systems, system_of = np.unique(names, return_inverse=True)

@@ -207,7 +207,7 @@ def _require_known_fields(reranker: Reranker, records: Sequence[Mapping[str, Any
             if name not in names:
                 message = (
                     f"list {number} has the field {quote(name)}, which is unknown here: the "
-                    f"fields of a list are {', '.join(names)}"
+                    f"fields of a list are {list_names(names)}"
                 )
                 raise Refused(400, message, "unknown-field")
 

@@ -22,7 +22,7 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Count
 from bpa_ppl.diagnostics.ways.paired import compare_choices
-from bpa_ppl.errors import DataError, UsageError, wrong_value
+from bpa_ppl.errors import DataError, UsageError, list_names, wrong_value
 from bpa_ppl.extras.studies.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TuningProblem, make_tuning_lists
 from bpa_ppl.formats.in_memory import concatenate
@@ -261,7 +261,7 @@ def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
     (['a', 'b', 'a'], 1)
     """
     if set(new.feature_names) != set(old.feature_names):
-        names, others = (", ".join(lists.feature_names) for lists in (new, old))
+        names, others = (list_names(lists.feature_names) for lists in (new, old))
         message = f"the features {names}, but the old lists have {others}: use the same model"
         raise DataError(message, new.origin, code="mismatch")
     number = {identifier: s for s, identifier in enumerate(old.sentence_ids.tolist())}
