@@ -25,7 +25,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import NamedTuple
 
-from bpa_ppl.errors import BpaWarning
+from bpa_ppl.errors import BpaWarning, cut_message
 
 #: The logger of all warnings and status messages of the package.
 LOGGER = logging.getLogger("bpa_ppl")
@@ -61,7 +61,7 @@ def warn_user(message: str) -> None:
     >>> [note.message for note in notes]
     ['two lists are empty']
     """
-    _log(Note(logging.WARNING, message))
+    _log(Note(logging.WARNING, cut_message(message)))
 
 
 def log_info(message: str) -> None:

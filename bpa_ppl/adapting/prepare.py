@@ -10,7 +10,7 @@ from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.adapting.settings import ResolvedSettings, Settings, resolve_settings
 from bpa_ppl.densities.weights_target import Model
-from bpa_ppl.errors import DataError, wrong_type
+from bpa_ppl.errors import DataError, list_names, wrong_type
 from bpa_ppl.features.matching import MatchedLists, match_lists
 from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.gains.gains import default_gain, no_references, resolve
@@ -367,8 +367,8 @@ def _find_earlier(
     if names := sorted({*posterior.features} ^ {*match.free_names}):
         if sampler.keeps(posterior):
             raise DataError(
-                f"{', '.join(names)} is not in both the lists and the posterior that is the prior: "
-                "adapt to all lists together",
+                f"{list_names(names)} is not in both the lists and the posterior that is the "
+                "prior: adapt to all lists together",
                 lists.origin,
                 parameter="prior",
                 code="mismatch",

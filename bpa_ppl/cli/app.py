@@ -39,6 +39,7 @@ from bpa_ppl.errors import (
     describe_missing_package,
     escape_controls,
     find_interruption,
+    list_names,
     quote,
     wrong_value,
 )
@@ -194,7 +195,7 @@ def _explain_words(error: CycloptsError, words: Sequence[str]) -> UsageError:
     """Return what is wrong with the words of a command line."""
     command = " ".join(["bpa", *(error.command_chain or ())])
     if isinstance(error, UnusedCliTokensError):
-        rest = ", ".join(map(quote, error.unused_tokens or ())).replace(_STANDARD, "-")
+        rest = list_names(map(quote, error.unused_tokens or ())).replace(_STANDARD, "-")
         problem = f"{rest}: nothing is expected there; {command} --help shows the arguments"
         return UsageError(problem, code="conflict")
     if not isinstance(error, MissingArgumentError) or error.argument is None:

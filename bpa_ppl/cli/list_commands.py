@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import BpaError, UsageError
+from bpa_ppl.errors import BpaError, UsageError, list_names
 from bpa_ppl.formats.roles import is_pattern
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import NONE
@@ -191,5 +191,5 @@ def features(
     lists = reading.read(nbest, columns.roles())
     extended = add_features(lists, add, progress=not quiet)
     write_nbest(extended, output)
-    new = ", ".join(extended.feature_names[len(lists.feature_names) :])
+    new = list_names(extended.feature_names[len(lists.feature_names) :])
     shared.echo_status(f"added {new} to {len(extended.features):,} candidates", quiet)

@@ -336,8 +336,8 @@ class Reranker:
         sources = self.draws.record.recipe.sources
         if computed := [name for source in sources for name in source.feature_names]:
             message = (
-                f"the posterior computes {', '.join(computed)} from lists of texts, which a reward "
-                "does not have: adapt without added features"
+                f"the posterior computes {list_names(computed)} from lists of texts, which a "
+                "reward does not have: adapt without added features"
             )
             raise UsageError(message, parameter="names", code="not-supported")
         names = self.feature_names if names is None else tuple(names)
@@ -353,10 +353,10 @@ class Reranker:
         ):
             received, expected = set(names), set(used)
             if missing := [name for name in required if name not in received]:
-                message = f"no {', '.join(missing)}, which the posterior needs"
+                message = f"no {list_names(missing)}, which the posterior needs"
                 raise DataError(message, parameter=kind, code="missing-feature")
             if unknown := [name for name in names if name not in expected]:
-                listed = f"its {kind} are {', '.join(used) or 'none'}"
+                listed = f"its {kind} are {list_names(used) or 'none'}"
                 problem = f"the posterior does not use {list_names(map(str, unknown))}: {listed}"
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
@@ -445,7 +445,7 @@ def _to_table(
     else:
         table = _to_numbers(features, "features")
     if table.shape != (count, len(names)):
-        shape = f"({count}, {len(names)}), for each text {', '.join(names)}"
+        shape = f"({count}, {len(names)}), for each text {list_names(names)}"
         raise wrong_shape("features", table.shape, shape, parameter="features")
     if not (sound := np.abs(table) <= LARGEST).all():
         row, column = np.argwhere(~sound)[0]
@@ -530,7 +530,8 @@ class _WeightedSum:
         if bad or not complete:
             message = (
                 f"scores must be {format_count(len(names), 'finite number')}, of "
-                f"{', '.join(names)}, not {quote(scores)}{': correct ' * complete}{', '.join(bad)}"
+                f"{list_names(names)}, not {quote(scores)}{': correct ' * complete}"
+                f"{list_names(bad)}"
             )
             raise DataError(message, parameter="scores", code="bad-number")
         return float(values @ weights + self._constant)
@@ -579,7 +580,7 @@ def with_defaults(draws: WeightDraws, defaults: Mapping[str, float] | None) -> W
     clashes = [name for name in weights if name in names]
     if clashes:
         raise DataError(
-            f"the posterior has weights of {', '.join(clashes)}: leave out their default weights",
+            f"the posterior has weights of {list_names(clashes)}: leave out their default weights",
             parameter="defaults",
             code="duplicate",
         )

@@ -44,7 +44,7 @@ from bpa_ppl.densities.own_models import (
     refuse_parameters,
     require_shape,
 )
-from bpa_ppl.errors import UsageError, wrong_value
+from bpa_ppl.errors import UsageError, list_names, wrong_value
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.lists import Lists, find_order
 from bpa_ppl.models.log_linear import log_linear
@@ -670,7 +670,7 @@ def require_sites(z: Any, like: Sites) -> None:
     shapes = {name: np.shape(value) for name, value in z.items()} if isinstance(z, dict) else {}
     leading = next(iter(shapes.values()), ())[:2]
     if len(leading) < 2 or shapes != {n: (*leading, *s[2:]) for n, s in expected.items()}:
-        sites = ", ".join(f"{n} ({', '.join(map(str, shape))})" for n, shape in expected.items())
+        sites = list_names(f"{n} ({', '.join(map(str, shape))})" for n, shape in expected.items())
         received = shapes or type(z).__name__
         raise wrong_value(f"z must have the sites {sites}", received, "z", code="mismatch")
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, list_names
 
 #: The dimensions that all draws have.
 SAMPLE_DIMS = ("chain", "draw")
@@ -58,7 +58,7 @@ def label_groups(
         if not values:
             continue
         if any("/" in name for name in values):
-            problem = f"names in a posterior cannot contain a slash: {', '.join(values):.80}"
+            problem = f"names in a posterior cannot contain a slash: {list_names(values):.80}"
             raise DataError(problem, code="bad-name")
         leading = () if "data" in title else SAMPLE_DIMS
         arrays = {name: np.atleast_1d(array) for name, array in values.items()}

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Meta, Struct, field, structs
 
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import DataError, quote
+from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.weights import CANONICAL, Start
 
 #: The settings of a component, as in JSON.
@@ -255,7 +255,7 @@ class IndicatorsRecord(Struct, frozen=True):
         if not self.left_out:
             return ""
         return (
-            f"the indicators of {', '.join(self.left_out)} are left out: they do not explain the "
+            f"the indicators of {list_names(self.left_out)} are left out: they do not explain the "
             "order of the candidates of the judged lists (log Bayes factor "
             f"{self.log_bayes_factor:.1f}); to keep them, choose a prior variance"
         )

@@ -146,6 +146,19 @@ def test_a_call_that_kills_its_workers_is_an_error(scheduler: str) -> None:
         list(parallel.in_order((n, KILL) for n in range(9)))
 
 
+def test_calls_do_not_wait_for_workers_that_are_all_lost() -> None:
+    with (
+        dask.config.set({"distributed.worker.daemon": False}),
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
+        raises(UsageError, "damaged", "has had no worker for 0.5 seconds", parameter="scheduler"),
+        use_scheduler(str(cluster.scheduler_address), patience=0.5),
+        parallel_workers(1) as parallel,
+    ):
+        assert list(parallel([delayed(abs)(-1)])) == [1]
+        cluster.scale(0)
+        list(parallel.in_order((n, delayed(abs)(n)) for n in range(99)))
+
+
 def test_a_scheduler_that_does_not_answer_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,7 +180,8 @@ import itertools, signal, time
 from joblib import delayed
 from bpa_ppl._runtime.workers import parallel_workers
 signal.signal(signal.SIGINT, signal.default_int_handler)
-calls = ((n, delayed(time.sleep)(0.01)) for n in itertools.count())
+large = bytes(10**6)  # fills the pipe to a worker
+calls = ((n, delayed(len)(large)) for n in itertools.count())
 with parallel_workers(2) as parallel:
     for n, _ in parallel.in_order(calls):
         print(n, flush=True)
@@ -187,10 +201,13 @@ def endless_work() -> Iterator[subprocess.Popen[str]]:
 
 def test_ctrl_c_stops_the_workers() -> None:
     with endless_work() as process:
+        children = psutil.Process(process.pid).children()
         os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
         _, err = process.communicate(timeout=60)
     assert process.returncode
-    assert "KeyboardInterrupt" in err
+    assert err.count("Traceback") == 1  # no other process says anything
+    assert err.splitlines()[-1] == "KeyboardInterrupt"
+    assert psutil.wait_procs(children, timeout=10)[1] == []
 
 
 @pytest.mark.slow
