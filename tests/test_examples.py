@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from support.command_line import run_command
 from support.pages import NUMBER, assert_prints
-from support.posteriors import arviz_version, name_weights
+from support.posteriors import name_weights
 
 import bpa_ppl
 from bpa_ppl import Reranker, check, read_posterior, write_posterior
@@ -84,7 +84,6 @@ def run_example(name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 # Of ArviZ 0.23 with matplotlib 3.11.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Passing a dict or None as alias_mapping")
-@pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 has no reader of CSV files of CmdStan")
 def test_draws_of_other_programs(capsys: pytest.CaptureFixture[str]) -> None:
     for path in (ROOT / "tests" / "posterior" / "files").iterdir():
         Path(path.name).write_bytes(path.read_bytes())

@@ -307,7 +307,7 @@ AnyPosterior = Annotated[
     str,
     Parameter(
         help="Posterior of any program: NetCDF, Zarr, a CSV file with the columns chain and draw, "
-        "or a quoted pattern of CmdStan's CSV files."
+        "or a quoted pattern of Stan's CSV files."
     ),
 ]
 VarNames = Annotated[
