@@ -217,6 +217,7 @@ def _describe(run: SamplerRun) -> Record:
     versions = {n: read_version(n) for n in (*_PACKAGES, *run.packages)}
     return structs.replace(
         record,
+        reparametrisations=inspect_model(run.target).reparametrisations,
         sampler=run.sampler,
         seed=run.seed,
         versions={**versions, "python": platform.python_version()},

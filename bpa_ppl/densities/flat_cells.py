@@ -22,11 +22,13 @@ from numpyro.infer.util import log_density
 from numpyro.primitives import Messenger
 
 from bpa_ppl.densities.own_models import model_error
-from bpa_ppl.densities.target import RUN_ONCE, SEARCH_SEED, Sites, Target, constrain
+from bpa_ppl.densities.target import RUN_ONCE, SEARCH_SEED, Sites, Target, constrain, inspect_model
 
 #: Cells are constants if the density does not depend on them at so many random places, whose
 #: unconstrained values differ by at most so much from those of the start.
 _PLACES, _RADIUS = 3, 2.0
+#: How the names of the sites end that `obs_mask` adds for missing observations.
+_UNOBSERVED = "_unobserved"
 
 
 class Cells(NamedTuple):
@@ -76,10 +78,13 @@ def find_flat_cells(target: Target) -> tuple[dict[str, Cells], set[str]]:
     for name, masked in jax.device_get(masks).items():
         drawn = masked if masked.all() else masked | _find_used(target, name, ~masked)
         if name in of_scans and not drawn.all():
+            remedy = "mask only what is observed: values of other steps then follow their prior"
+            if name.removesuffix(_UNOBSERVED) in inspect_model(target).deterministic:
+                remedy = "draw the values that are missing by a site outside of the scan, and put "
+                remedy += "them into the data"
             raise model_error(
                 f"the density does not depend on {(~drawn).sum()} of {drawn.size} values of {name},"
-                " a site of a scan with obs_mask or a mask, so they have no posterior: draw the "
-                "values that are missing by a site outside of the scan, and put them into the data",
+                f" a masked site of a scan, so they have no posterior: {remedy}",
                 "not-supported",
             )
         if not drawn.all():

@@ -165,11 +165,13 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
         step_setting: the setting that determines the size of the steps of a random walk.
         metric: how the metric was found, if not at the mode.
         modes: the number of modes that a search found, if there are several.
-        jumps: lines on which the density jumps, if chains took many steps or diverged.
+        jumps: lines on which the density jumps, if chains took many steps, diverged or did not mix.
+        jump_sites: the sites at whose values it jumps.
         chosen: the sampler that was chosen automatically.
         chosen_settings: all its settings.
         chosen_because: the reason of this choice.
         drawn_again_because: the diagnostics that earlier draws failed.
+        tried: the samplers that were tried automatically, with the chosen one.
         likelihood_exponent: 1/δ, the power of the likelihood in the importance weights (Eq. 11).
         earlier_lists: the number of lists of earlier posteriors whose draws were weighted again.
     """
@@ -183,10 +185,12 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
     metric: str | None = None
     modes: int | None = None
     jumps: int = 0
+    jump_sites: tuple[str, ...] = ()
     chosen: str | None = None
     chosen_settings: Settings | None = None
     chosen_because: str | None = None
     drawn_again_because: str | None = None
+    tried: tuple[str, ...] = ()
     likelihood_exponent: Positive = 1.0
     earlier_lists: int = 0
 
@@ -372,6 +376,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
         verdict: the result of the check.
         flat: site -> the number of its cells that the density does not depend on.
         improper: the sites whose priors have no draws: improper, masked and scaled ones.
+        reparametrisations: site -> the call of `numpyro.infer.reparam` that suits it.
         others: further attributes of ArviZ data, from other programs.
 
     >>> record = Record(seed=3, sampler=SamplerRecord(name="imh", settings={"draws": 10}))
@@ -404,6 +409,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     verdict: Verdict | None = field(name="check", default=None)
     flat: dict[str, int] = field(name="cells_without_density", default={})
     improper: tuple[str, ...] = field(name="improper_priors", default=())
+    reparametrisations: dict[str, str] = {}
     others: dict[str, Any] = {}
 
     @property

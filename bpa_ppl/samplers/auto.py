@@ -96,7 +96,7 @@ class Auto(Sampler, frozen=True):
 
     def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         stage, shortage = "", 1.0
-        earlier = list[str]()
+        earlier, tried = list[str](), dict[str, None]()
         again: str | None = None
         findings: tuple[Finding, ...] | None = None
 
@@ -107,6 +107,7 @@ class Auto(Sampler, frozen=True):
             if shortage > limit:
                 break
             stage = name = SAMPLERS.name_of(engine)
+            tried[name] = None
             sampled = draw(target, seed, report)
             failures = f"earlier draws failed: {', '.join(earlier)}" if earlier else ""
             reason = "; ".join(filter(None, (failures, why)))
@@ -114,6 +115,7 @@ class Auto(Sampler, frozen=True):
                 "chosen": name,
                 "chosen_settings": engine.settings(),
                 "chosen_because": reason,
+                "tried": tuple(tried),
                 "modes": len(modes_of(target)) if has_several_modes(target) else None,
             }
             if self.draws < _MIN_CHECKED_DRAWS:
@@ -230,7 +232,11 @@ class Auto(Sampler, frozen=True):
             main=(WEIGHTS,) if target.has_lists else (),
             dims={**info.dims, **target.dims, **DIMS},
             coords={**target.coords, FEATURE: target.features},
-            record=Record(sampler=record, figures=sampled.figures),
+            record=Record(
+                sampler=record,
+                figures=sampled.figures,
+                reparametrisations=info.reparametrisations,
+            ),
         )
         return check_draws(draws)
 
