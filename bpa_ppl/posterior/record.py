@@ -171,7 +171,6 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
         chosen_because: the reason of this choice.
         drawn_again_because: the diagnostics that earlier draws failed.
         likelihood_exponent: 1/δ, the power of the likelihood in the importance weights (Eq. 11).
-        earlier_lists: the number of lists of earlier posteriors whose draws were weighted again.
     """
 
     pareto_k: float | None = None
@@ -188,7 +187,6 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
     chosen_because: str | None = None
     drawn_again_because: str | None = None
     likelihood_exponent: Positive = 1.0
-    earlier_lists: int = 0
 
 
 class GainColumn(Struct, frozen=True):

@@ -29,7 +29,7 @@ INSTALLED = str(Path(sys.executable).parent / "bpa")
 SENTENCES = 12  # in the lists of the fixture
 CLOSED = 141
 ADAPT = ("adapt", "nbest", "-w", "moses.ini", "--sampler", "map", "-o", "new.nc")
-PROGRAM = """
+NORMAL = """
 import numpyro
 import numpyro.distributions as dist
 
@@ -150,7 +150,7 @@ NO_ROOM = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']"
 def test_ctrl_c_and_a_lack_of_memory_have_no_traceback(
     folder: Path, error: Exception, code: int, last: str
 ) -> None:
-    Path("normal.py").write_text(PROGRAM, "utf-8")
+    Path("normal.py").write_text(NORMAL, "utf-8")
     compare = ("compare", "--model", "normal.py:model", "-o", "new", *MAP_ALONE)
     with patch.object(SAMPLERS["map"], "sample", side_effect=error):
         results = [run(*ADAPT, "-r", "ref")]
