@@ -64,7 +64,7 @@ def tune(
     from bpa_ppl.formats.streams import STANDARD, require_writable
     from bpa_ppl.formats.weight_files import write_weights
     from bpa_ppl.gains.gains import resolve
-    from bpa_ppl.gains.problems import warn_of_misplaced
+    from bpa_ppl.gains.misplaced import warn_of_misplaced
 
     of_loop = shared.given_options(iterations=iterations, returned=returned)
     shared.require_with("--decoder", decoder, rounds=rounds, **of_loop)
