@@ -50,7 +50,6 @@ from bpa_ppl.extending import gains
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.format import SERVERS as ALL_SERVERS
 from bpa_ppl.formats.roles import Roles
-from bpa_ppl.lists.candidate_columns import describe_singles
 
 #: A candidate, with the fields of its sentence.
 Row = dict[str, Any]
@@ -789,7 +788,7 @@ def test_lists_of_numbers_beside_the_candidates_are_columns_if_they_are_named(wr
     options: dict[str, Any] = {"format": "jsonl:candidates=text"}
     assert set(read_nbest(path, **options).sentence_extras) == {"id", "lm", "judge"}
     facts = describe(read_nbest(path, **options)).facts
-    assert "columns of whole lists: id, lm, judge" in facts
+    assert "columns of whole lists: lm, judge, id" in facts
     lists = read_nbest(path, features=Roles(("l*",), numbers=("judge",)), **options)
     assert (lists.feature_names, lists.features.tolist()) == (("lm",), [[-1.5], [-2], [-0.5]])
     assert lists.extras == {"judge": (5, 3, None)}
@@ -1417,18 +1416,7 @@ def test_fields_of_other_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_what_is_said_of_lists_of_other_tools() -> None:
     empty = read_nbest(FIELD / "4" / "metricx.jsonl", format="jsonl:id=source,text=hypothesis")
     assert empty.references is None
-    table = read_nbest(FIELD / "4" / "weave.csv", format="csv:id=id,text=output.output.answer")
-    warning = describe_singles(table)
-    assert "every list has one candidate" in warning
-    assert "inputs.example.question (3 different)" in warning
-    assert "judge.score" not in warning
-    singles = read_nbest([f'{{"id": {k}, "candidates": ["t{k}"]}}' for k in range(2)])
-    assert "give the candidates of one sentence the same id" in describe_singles(singles)
-    wide = singles.with_extras(other=["x", "y"])
-    assert "frame.melt('id', ['text', 'other'], 'system', 'answer')" in describe_singles(wide)
     systems = read_nbest(FIELD / "4" / "wide.csv", format="csv:id=seg_id,text=hyp.A")
-    warning = describe_singles(systems)
-    assert "pandas.wide_to_long(frame, ['hyp', 'esa'], i='ID', j='system', sep='.'" in warning
     with pytest.raises(DataError, match="every list has one candidate"):
         log_density(systems, gain="esa.A", add="length", prior="isotropic:scale=0.3")
 
