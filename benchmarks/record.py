@@ -44,6 +44,7 @@ SCRIPTS = {
     "speech": "bench_speech.py",
     "subdomains": "bench_subdomains.py",
     "tuners": "bench_opponents.py",
+    "updates": "bench_updates.py",
 }
 PACKAGES = ("bpa_ppl", "jax", "numpyro", "numpy", "sacrebleu")
 

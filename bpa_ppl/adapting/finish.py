@@ -42,6 +42,7 @@ from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
 from bpa_ppl.errors import bad_value, wrong_shape
 from bpa_ppl.lists.nbest import score_differences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import ComponentRecord, Figures, Record, SamplerRecord, read_version
@@ -108,8 +109,9 @@ def finish(
         report = check_draws(draws, run.sampled.findings)
     if adaptation is not None:
         weights, lists = WeightDraws(draws), adaptation.prepared.lists
-        if (earlier := adaptation.prepared.earlier) is not None:
-            _warn_of_other_settings(earlier.record.likelihood, draws.record.likelihood)
+        prior = adaptation.prepared.prior
+        if isinstance(prior, Prior) and prior.posterior is not None:
+            _warn_of_other_settings(prior.posterior.record.likelihood, draws.record.likelihood)
         mean = weights.aligned(lists, weights.mean[None])[0]
         recorded["feature_scales"] = feature_scales(lists, mean)
         if report:

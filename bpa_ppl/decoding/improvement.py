@@ -38,8 +38,8 @@ from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.gains import gains as gains_in
 from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.metric import Metric
+from bpa_ppl.gains.misplaced import warn_of_misplaced
 from bpa_ppl.gains.preferences import choice_sets, has_preferences
-from bpa_ppl.gains.problems import warn_of_misplaced
 from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws

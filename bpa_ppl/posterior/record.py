@@ -173,7 +173,6 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
         drawn_again_because: the diagnostics that earlier draws failed.
         tried: the samplers that were tried automatically, with the chosen one.
         likelihood_exponent: 1/δ, the power of the likelihood in the importance weights (Eq. 11).
-        earlier_lists: the number of lists of earlier posteriors whose draws were weighted again.
     """
 
     pareto_k: float | None = None
@@ -192,7 +191,6 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
     drawn_again_because: str | None = None
     tried: tuple[str, ...] = ()
     likelihood_exponent: Positive = 1.0
-    earlier_lists: int = 0
 
 
 class GainColumn(Struct, frozen=True):

@@ -31,6 +31,14 @@ INSTALLED = str(Path(sys.executable).parent / "bpa")
 SENTENCES = 12  # in the lists of the fixture
 CLOSED = 141
 ADAPT = ("adapt", "nbest", "-w", "moses.ini", "--sampler", "map", "-o", "new.nc")
+NORMAL = """
+import numpyro
+import numpyro.distributions as dist
+
+
+def model():
+    numpyro.sample("x", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+"""
 MAP_ALONE = ("--samplers", "map", "--reference-sampler", "imh", "--reference-draws", "600", "-q")
 RERANK = ("rerank", "nbest", "-p", "good.nc", "-q")
 
@@ -168,7 +176,8 @@ NO_ROOM = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']"
 def test_ctrl_c_and_a_lack_of_memory_have_no_traceback(
     folder: Path, error: Exception, code: int, last: str
 ) -> None:
-    compare = ("compare", "nbest", "-w", "moses.ini", "-r", "ref", "-o", "new", *MAP_ALONE)
+    Path("normal.py").write_text(NORMAL, "utf-8")
+    compare = ("compare", "--model", "normal.py:model", "-o", "new", *MAP_ALONE)
     with patch.object(SAMPLERS["map"], "sample", side_effect=error):
         results = [run(*ADAPT, "-r", "ref")]
         if code == 130:  # samplers that fail do not stop a comparison; Ctrl-C does

@@ -100,7 +100,6 @@ FULL = Record(
         chosen_because="it fits",
         drawn_again_because="R-hat",
         likelihood_exponent=0.05,
-        earlier_lists=2,
     ),
     from_prior=FromPrior(effective=900.0, p_value=0.5, where="LM0", mean=0.1, deviation=0.2),
     feature_scales={"LM0": FeatureScale(1.5, 0.75, -1, 0.5, 0.125)},

@@ -47,7 +47,7 @@ def tune(
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.formats.weight_files import write_weights
     from bpa_ppl.gains.gains import resolve
-    from bpa_ppl.gains.problems import warn_of_misplaced
+    from bpa_ppl.gains.misplaced import warn_of_misplaced
 
     chosen = TUNERS.resolve(tuner, setting)  # a mistake is found before any file is read
     lists, canonical = reading.read(nbest, columns.roles(gain)), shared.parse_weights(weights)

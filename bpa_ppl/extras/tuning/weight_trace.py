@@ -15,8 +15,7 @@ from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.extras.tuning.reestimation import reestimate
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.weight_draws import WeightDraws
-from bpa_ppl.samplers.published import weight_again, weight_vectors
+from bpa_ppl.samplers.published import weight_vectors
 from bpa_ppl.samplers.sampler import Sampler
 from bpa_ppl.weights import match
 
@@ -36,7 +35,6 @@ class WeightTrace(Sampler, frozen=True):
     title = "weights that MERT visited (published)"
     exact = False
     likelihood = "oracle"
-    keeps_draws = True
     lists: Any = None
     references: str | tuple[str, ...] = ()
     visited: Any = None
@@ -77,9 +75,6 @@ class WeightTrace(Sampler, frozen=True):
             return self.lists
         names = (self.references,) if isinstance(self.references, str) else self.references
         return read_nbest(self.lists, references=list(names) or None)
-
-    def reweight(self, target: Target, earlier: WeightDraws) -> Sampled:
-        return weight_again(target, earlier, self.delta)
 
     def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         """Return the visited weights with the logarithms of their weights."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support import reference_model
-from support.published_samples import CANONICAL, ORACLE, check_further_lists, log_weights
+from support.published_samples import CANONICAL, ORACLE, log_weights
 from support.published_samples import lists as lists
 from support.raising import raises
 
@@ -46,10 +45,6 @@ def test_visited_weights_have_the_length_of_the_free_canonical_weights(toy: NBes
     visited = np.asarray(sampler.visited)
     assert visited[0].tolist() == pytest.approx([2.0, -0.8])
     np.testing.assert_allclose(np.abs(visited).sum(axis=1), 2.8)
-
-
-def test_further_lists_give_the_posterior_of_all_lists(tmp_path: Path) -> None:
-    check_further_lists("weight-trace:delta=8.0", tmp_path, tuned=True)
 
 
 def test_what_does_not_fit_weight_trace_is_refused(lists: NBest) -> None:
