@@ -45,10 +45,10 @@ core: $(READY)
 quick: $(READY)
 	$(PYTEST) --quiet $(QUICK)
 
-# The samplers of other packages, which the other tests skip.
+# The samplers and the draws of other packages, which the other tests skip.
 compare: $(READY)
-	$(INSTALL) --editable '.[compare]'
-	$(PYTEST) --quiet tests/samplers/test_other_packages.py
+	$(INSTALL) --editable '.[compare]' cmdstanpy emcee zarr
+	$(PYTEST) --quiet tests/samplers/test_other_packages.py tests/posterior/test_other_programs.py
 
 # The lowest versions that pyproject.toml allows; they may warn of deprecations.
 lowest:

@@ -94,14 +94,9 @@ def test_draws_of_other_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert verdicts == [(name, "agrees") for name in ("output_*.csv", "pymc", "stan")]
     assert printed.count(": converged") == 2
     assert Path("trace.png").exists()
-
-    class Walkers:
-        """What emcee's documentation says of its `EnsembleSampler`."""
-
-        def get_chain(self, discard: int = 0) -> Any:
-            return np.zeros((500, 4, 1))[discard:]
-
-    assert scope["without_burn_in"](Walkers(), 100)["mu"].shape == (4, 400)
+    assert printed.endswith("('judge_a', 'judge_b')\n")
+    weights = scope["weights"]["weights"].transpose("chain", "draw", "feature")
+    np.testing.assert_array_equal(weights, scope["draws"])
 
 
 @pytest.mark.slow

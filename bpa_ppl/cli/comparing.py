@@ -173,12 +173,12 @@ def compare(
     """Compare posteriors of any program, or samplers on a NumPyro model.
 
     `bpa compare a.nc b.nc` says whether the draws of a.nc agree with those of b.nc, in all
-    continuous variables. Files are NetCDF, Zarr, CSV with the columns chain and draw, or CSV of
-    Stan: a quoted pattern, such as stan='output_*.csv', names all chains of a run. Exit with 3
-    if they do not, or if only one has some of the variables and --var-names does not choose. With
-    --model, samplers are run, and compared with a long run, or with a posterior that is given. A
-    sampler that fails does not stop the others; exit with 2 if there is one. After Ctrl-C, the
-    runs that have ended are compared.
+    continuous variables. Files are NetCDF, CSV with the columns chain and draw, or CSV of Stan: a
+    quoted pattern, such as stan='output_*.csv', names all chains of a run. Exit with 3 if they do
+    not, or if only one has some of the variables and --var-names does not choose. With --model,
+    samplers are run, and compared with a long run, or with a posterior that is given. A sampler
+    that fails does not stop the others; exit with 2 if there is one. After Ctrl-C, the runs that
+    have ended are compared.
 
     Example: `bpa compare --model schools:model --data schools.json -o comparison`
 

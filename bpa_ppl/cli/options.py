@@ -306,7 +306,7 @@ PosteriorPath = Annotated[Path, Parameter(help="Posterior (NetCDF) written by `b
 AnyPosterior = Annotated[
     str,
     Parameter(
-        help="Posterior of any program: NetCDF, Zarr, a CSV file with the columns chain and draw, "
+        help="Posterior of any program: NetCDF, a CSV file with the columns chain and draw, "
         "or a quoted pattern of Stan's CSV files."
     ),
 ]
@@ -320,7 +320,7 @@ VarNames = Annotated[
 ]
 LogWeights = Annotated[
     str | None,
-    Parameter(help="Variable with the importance weights of the draws, or none."),
+    Parameter(help="Variable with the importance weights of the draws."),
 ]
 Output = Annotated[str, Parameter(alias="-o")]
 OutputPath = Annotated[Path, Parameter(alias="-o")]

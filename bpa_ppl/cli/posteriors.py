@@ -102,7 +102,6 @@ def trace(
     html: bool = False,
     var_names: shared.VarNames = None,
     top: int | None = None,
-    log_weights: shared.LogWeights = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Plot the traces of the chains, with the warm-up on grey, and the ranks of their draws.
@@ -124,9 +123,7 @@ def trace(
     if var_names is not None and top is not None:
         raise UsageError("give --var-names or --top, not both", parameter="top", code="conflict")
     title, top = f"Traces of {Path(posterior).name}", 8 if top is None else top
-    written = write_traces(
-        posterior, output, var_names, top=top, title=title, html=html, log_weights=log_weights
-    )
+    written = write_traces(posterior, output, var_names, top=top, title=title, html=html)
     shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)
 
 

@@ -12,7 +12,6 @@ are those of `bpa_ppl.posterior.record`.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -26,7 +25,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.posterior.arviz_functions import split_groups, to_arviz_data, to_datasets
 from bpa_ppl.posterior.draws import Draws, check_finite, total
-from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
+from bpa_ppl.posterior.groups import OTHER_PROGRAMS, SAMPLE_DIMS, Group, label_groups
 from bpa_ppl.posterior.record import from_attributes, read_version, to_attributes
 from bpa_ppl.posterior.weight_draws import FEATURE, OTHER_FEATURE, WEIGHTS, WeightDraws
 
@@ -45,14 +44,9 @@ _DENSITY, LOG_WEIGHT = "lp", "log_weight"
 #: The prior of all sites together, as Stan's packages call it.
 _JOINT = "lprior"
 _ORACLE, _SITES = "oracle", "sites"
-#: Scalars of brms, Bambi and Stan that are no weights; most of the others that are named.
-_NO_WEIGHT = re.compile(r"(b_)?[Ii]ntercept|lprior|lp|sigma|(sd|cor|r)_.*|.*__|.*\|.*")
-_NAMES_SHOWN = 20
-#: The variables of a posterior in any form, as an expression.
-_VARIABLES = 'xarray.Dataset(data.get("posterior", data).data_vars)'
-#: The same with chains and draws exchanged.
-EXCHANGED = f'{_VARIABLES}.rename({{"chain": "draw", "draw": "chain"}})'
 _PACKAGE = "bpa_ppl"
+#: How weights of features are named, for messages.
+_MAKE_WEIGHTS = "docs/how-to/other-programs.md shows how to name the weights of features"
 
 
 def to_arviz(draws: Draws | WeightDraws) -> InferenceData:
@@ -181,11 +175,7 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
         observed[_ORACLE] = np.floor(observed[_ORACLE]).astype(np.int64)
     chains, kept = next(iter(values.values())).shape[:2]
     if foreign and 0 < kept < chains:
-        raise DataError(
-            f"the posterior has {chains} chains of {kept} draws: exchange chain and draw, "
-            f"{EXCHANGED}",
-            code="wrong-length",
-        )
+        raise exchanged("the posterior", chains, kept)
     log_prior = draws.get("log_prior", {})
     for name in [n for n, x in log_prior.items() if kept and x.shape[:2] != (chains, kept)]:
         shape = " × ".join(map(str, log_prior.pop(name).shape[:2]))
@@ -260,16 +250,16 @@ def _label_weights(draws: Draws) -> Draws:
         DataError: if there is no such variable, or it has no names.
     """
     if WEIGHTS not in draws.values:
-        message = f"no variable {WEIGHTS} in the posterior, but {list_names(draws.values)}: "
-        raise DataError(f"{message}{_suggest_call(draws)}", code="no-data")
+        problem = f"no variable {WEIGHTS} in the posterior, but {list_names(draws.values)}"
+        message = f"{problem}: only compare, check and trace take any variables; {_MAKE_WEIGHTS}"
+        raise DataError(message, code="no-data")
     weights, dims = np.asarray(draws.values[WEIGHTS]), draws.dims.get(WEIGHTS, ())
     if _PACKAGE in draws.record.versions and FEATURE not in dims:
         message = "the posterior has no weights of features: adapt to lists with this model"
         raise DataError(message, code="no-data")
     shape = weights.shape[2:]
     if len(shape) == 1 and {*dims}.isdisjoint(draws.coords):
-        message = f"weights have no names: take {_VARIABLES}.assign_coords({dims[0]}=features)"
-        raise DataError(message, code="bad-name")
+        raise DataError(f"{WEIGHTS} have no names of features: {_MAKE_WEIGHTS}", code="bad-name")
     named = dims or (f"{WEIGHTS}_dim_{k}" for k in range(len(shape)))
     labels = [draws.coords.get(dim, range(n)) for dim, n in zip(named, shape, strict=True)]
     names = tuple(", ".join(map(str, cell)) or WEIGHTS for cell in product(*labels))
@@ -285,35 +275,19 @@ def _label_weights(draws: Draws) -> Draws:
 
 
 def describe_dims(group: Group, name: str) -> str:
-    """Return what to do about a variable without chains or draws, for a message.
+    """Return what is wrong with a variable without chains or draws, for a message.
 
     >>> describe_dims(Group({}, {"mu": ("draw",)}, {}, {}), "mu")
-    'mu has the dimensions draw: it needs chain and draw, as ArviZ writes them; select ...'
+    'mu has the dimensions draw: it needs chain and draw, as ArviZ writes them; docs/how-to/...'
     """
-    dims = group.dims[name]
-    remedy = 'select by lists, sel(chain=[0]), or add a chain, expand_dims("chain")'
-    if "sample" in dims and "chain" in group.coords:
-        index = "" if "sample" in group.coords else 'set_index(sample=["chain", "draw"]).'
-        remedy = f'call {index}unstack("sample")'
-    elif dims and {*SAMPLE_DIMS}.isdisjoint(dims):
-        remedy = f'call rename({{"{dims[0]}": "draw"}}).expand_dims("chain")'
-    problem = f"{name} has the dimensions {list_names(dims) or 'none'}: it needs chain and draw"
-    return f"{problem}, as ArviZ writes them; {remedy}"
+    problem = f"{name} has the dimensions {list_names(group.dims[name]) or 'none'}: it needs chain"
+    return f"{problem} and draw, as ArviZ writes them; {OTHER_PROGRAMS}"
 
 
-def _suggest_call(draws: Draws) -> str:
-    """Return the call that makes the variable `weights` of other variables, for a message."""
-    shapes = {name: np.shape(x)[2:] for name, x in draws.values.items()}
-    scalars = [n for n, shape in shapes.items() if not shape and not _NO_WEIGHT.fullmatch(n)]
-    selected = f'{scalars[:_NAMES_SHOWN]}].to_dataarray("feature").to_dataset(name="{WEIGHTS}")'
-    for name, shape in shapes.items():
-        if len(shape) == 1 and "|" not in name:
-            dim = next(iter(draws.dims.get(name, ())), f"{name}_dim_0")
-            selected = f"['{name}']].rename({ {name: WEIGHTS, dim: 'feature'} })"
-    call = f"{_VARIABLES}[{selected}.assign_coords(feature=features)"
-    names = "with these variables and the names of their features"
-    take = "only compare, check and trace take any variables; if some are weights, take"
-    return f"{take} {call} {names}, where data is the posterior or arviz.from_netcdf(path)"
+def exchanged(name: str, chains: int, kept: int) -> DataError:
+    """Return the error of more chains than draws."""
+    problem = f"{name} has {chains} chains of {kept} draws: exchange chain and draw, or run fewer "
+    return DataError(f"{problem}chains for longer; {OTHER_PROGRAMS}", code="wrong-length")
 
 
 def find_draws(group: Group) -> dict[str, Any]:

@@ -45,39 +45,6 @@ def arviz_version() -> int:
     return int(version("arviz").split(".")[0])
 
 
-def suggest_call(kind: str) -> str:
-    """Return the ArviZ call that makes a posterior of draws in another form, for a message.
-
-    Args:
-        kind: the type of a variable, or the first character of a file.
-
-    >>> suggest_call("DataArray")
-    'call its to_dataset(name="weights")'
-    """
-    is_old = arviz_version() < 1
-    start, end = ("posterior=", "") if is_old else ('{"posterior": ', "}")
-    # Files may have any variables, and need no features.
-    labels = ', coords={"feature": features}, dims={"weights": ["feature"]}'
-    labels = "" if len(kind) == 1 else labels
-    from_dict = f"call arviz.from_dict({start}%s{end}{labels})"
-    # ArviZ 1 takes no lists.
-    chains = from_dict % "{n: numpy.array([chain[n] for chain in draws]) for n in draws[0]}"
-    arrays = from_dict % "{name: numpy.array(values) for name, values in samples.items()}"
-    stan = "cmdstan(paths)" if is_old else "cmdstanpy(cmdstanpy.from_csv(paths))"
-    calls = {
-        **dict.fromkeys(("str", "PosixPath", "WindowsPath"), "read the file by read_posterior"),
-        "#": f"if it is of CmdStan, call arviz.from_{stan}",
-        **dict.fromkeys(("list", "["), f"if it has a dictionary of each chain, {chains}"),
-        "{": f"if it has samples by name, (chains, draws, …), {arrays}",
-        "MCMC": f"call arviz.from_numpyro(mcmc{labels})",
-        "CmdStanMCMC": f"call arviz.from_cmdstanpy(fit{labels})",
-        "DataArray": 'call its to_dataset(name="weights")',
-        "C": "if it is NetCDF 3, call arviz.from_netcdf(path)",
-    }
-    samples = "with samples by name, (chains, draws, …), as mcmc.get_samples(group_by_chain=True)"
-    return calls.get(kind, f"{from_dict % 'samples'} {samples} returns them")
-
-
 def import_arviz() -> Any:
     """Import ArviZ without its daily notice about the coming major version.
 
@@ -149,8 +116,8 @@ def split_groups(data: InferenceData) -> tuple[dict[str, Group], dict[str, Any]]
     """
     if not is_arviz_data(data):
         kind = type(data).__name__
-        call = suggest_call(kind)
-        message = f"a posterior is InferenceData, a DataTree, Dataset or Draws, not {kind}: {call}"
+        forms = "a posterior is InferenceData, a DataTree, Dataset or Draws"
+        message = f"{forms}, not {kind}: read_posterior makes ArviZ's data of other forms"
         raise UsageError(message, parameter="posterior", code="wrong-type")
     if getattr(data, "children", None):
         datasets = {name: node.to_dataset() for name, node in data.children.items()}

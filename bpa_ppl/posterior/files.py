@@ -12,7 +12,6 @@ import hashlib
 import io
 import math
 import os
-import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,9 +27,9 @@ from bpa_ppl.errors import BpaError, DataError, list_names
 from bpa_ppl.formats.streams import access_error, atomic_path
 from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws, from_groups, to_groups
-from bpa_ppl.posterior.arviz_functions import split_groups, suggest_call
+from bpa_ppl.posterior.arviz_functions import split_groups
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.groups import Group
+from bpa_ppl.posterior.groups import OTHER_PROGRAMS, Group
 from bpa_ppl.posterior.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
@@ -40,15 +39,6 @@ _REMEDY = "give a NetCDF file of `bpa adapt`, or of the to_netcdf of any program
 #: What can be read as a whole: files, and pipes, such as those that shells make of commands.
 _READABLE = (stat.S_IFREG, stat.S_IFIFO)
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-#: How draws in other forms begin: CSV of CmdStan, JSON, NetCDF 3, and files of NumPy and pickle.
-_OTHERS = {
-    "#": re.compile(rb"(?i)#.*\bstan|lp__"),
-    "[": re.compile(rb"\[\s*[{\[]"),
-    "{": re.compile(rb"\{\s*\""),
-    "C": re.compile(rb"CDF"),
-    "P": re.compile(rb"PK\x03\x04|\x80|\x93NUMPY"),
-}
-_LOOK = 100  # bytes of a file that is no HDF5
 #: What precedes the checksum of the whole file at its end, and the length of both.
 _SEAL, _SEALED = b"\nsha256 ", 72
 #: Attributes of numbers that stand for others: packed ones and dates.
@@ -150,12 +140,13 @@ def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
     kind = _find_kind(path)
     if kind not in _READABLE:
         what = {stat.S_IFDIR: "a folder", 0: "no such file"}.get(kind, "a device or a socket")
-        raise DataError(f"{what}: {_REMEDY}", path, code="missing-file")
+        remedy = f"{_REMEDY}; {OTHER_PROGRAMS}" if kind == stat.S_IFDIR else _REMEDY
+        raise DataError(f"{what}: {remedy}", path, code="missing-file")
     try:
         with open(path, "rb") as file:
             begin = file.read(len(_HDF5))
             # Another file, such as a pipe without an end, is not read further.
-            content = begin + (file.read() if begin == _HDF5 else file.peek()[:_LOOK])
+            content = begin + (file.read() if begin == _HDF5 else b"")
         return from_bytes(unseal(content))
     except OSError as error:
         raise access_error(path, error, "read") from error
@@ -272,9 +263,7 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
     import h5py
 
     if not content.startswith(_HDF5):
-        kind = next((kind for kind, start in _OTHERS.items() if start.match(content)), "")
-        remedy = f"{suggest_call(kind)}, and save the result by its to_netcdf"
-        raise _unreadable("not an HDF5 file", remedy if kind else _REMEDY)
+        raise _unreadable("not an HDF5 file", f"{_REMEDY}; {OTHER_PROGRAMS}")
     try:
         with h5py.File(io.BytesIO(content), "r") as file:
             _check_storage(file, len(content))

@@ -13,6 +13,8 @@ from bpa_ppl.errors import DataError, list_names
 
 #: The dimensions that all draws have.
 SAMPLE_DIMS = ("chain", "draw")
+#: What to do with draws in another form, for messages.
+OTHER_PROGRAMS = "docs/how-to/other-programs.md has a line for each program"
 
 
 class Group(NamedTuple):
@@ -79,15 +81,12 @@ def label_groups(
     return result
 
 
-def require_equal_lengths(
-    counts: Mapping[str, Any], origin: str | Path | None = None, remedy: str = ""
-) -> None:
+def require_equal_lengths(counts: Mapping[str, Any], origin: str | Path | None = None) -> None:
     """Refuse chains that do not all have the same number of draws.
 
     Args:
         counts: the draws of each chain, by what it is called.
         origin: the file.
-        remedy: what to do, if it is more than words.
 
     >>> require_equal_lengths({"chain 0": 300, "chain 1": 500, "chain 2": 500})
     Traceback (most recent call last):
@@ -100,5 +99,5 @@ def require_equal_lengths(
             f"{fewest} has {least} draws, but {most} has {counts[most]}: leave out chains that "
             "stopped early"
         )
-        message += f", or keep {least} draws of each{remedy and ': '}{remedy}" if least else ""
+        message += f", or keep {least} draws of each" if least else ""
         raise DataError(message, origin, code="wrong-length")

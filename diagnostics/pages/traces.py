@@ -68,7 +68,6 @@ def write_traces(
     top: int = 8,
     title: str = "Traces",
     html: bool = False,
-    log_weights: str | None = None,
 ) -> list[Path]:
     """Write the traces and ranks of the chains of a posterior.
 
@@ -82,7 +81,6 @@ def write_traces(
         top: as for `plot_trace`.
         title: of an HTML page.
         html: whether to write the page, too, next to a figure: with the same name, and .html.
-        log_weights: as for `plot_trace`.
 
     Returns:
         the paths of the files.
@@ -94,7 +92,7 @@ def write_traces(
     paths = [Path(path)]
     if (suffix := paths[0].suffix.lower()) not in _SUFFIXES:
         raise unknown_name("ending", suffix, _SUFFIXES, "output", owner=path)
-    draws = _require_chains(posterior, var_names, log_weights)
+    draws = _require_chains(posterior, var_names)
     chosen = _choose_components(draws, var_names, top)
     scaled = standardise(draws) or draws
     if suffix != ".html":
@@ -121,20 +119,13 @@ def write_traces(
     return paths
 
 
-def plot_trace(
-    posterior: Any,
-    var_names: Sequence[str] | None = None,
-    *,
-    top: int = 8,
-    log_weights: str | None = None,
-) -> Figure:
+def plot_trace(posterior: Any, var_names: Sequence[str] | None = None, *, top: int = 8) -> Figure:
     """Return a figure of chains: their densities, traces with the warm-up, and ranks.
 
     Args:
         posterior: chains, in any form that `read_posterior` takes.
         var_names: features, variables, or single cells such as `theta[3]`, at most 100.
         top: without names: the number of variables, those that mix worst.
-        log_weights: `none` if no variable has importance weights of the draws, as for `compare`.
 
     Raises:
         DataError: if there are no chains, or no variable with a name.
@@ -145,17 +136,15 @@ def plot_trace(
     >>> [axes.get_xlabel() for axes in plot_trace(name_weights(chains, ("LM0",))).axes]
     ['density', 'draw', 'ranks']
     """
-    draws = _require_chains(posterior, var_names, log_weights)
+    draws = _require_chains(posterior, var_names)
     chosen = _choose_components(draws, var_names, top)
     left_out = _find_left_out(draws, chosen, var_names)
     return draw_traces(standardise(draws) or draws, chosen, left_out)
 
 
-def _require_chains(
-    posterior: Any, var_names: Sequence[str] | None, log_weights: str | None
-) -> Draws:
+def _require_chains(posterior: Any, var_names: Sequence[str] | None) -> Draws:
     """Return the draws of chains; other draws have no traces."""
-    draws = open_to_show(posterior, var_names=var_names, log_weights=log_weights)
+    draws = open_to_show(posterior, var_names=var_names)
     if draws.weighted or draws.kind == "point":
         kind = "importance-weighted draws" if draws.weighted else "a single point"
         raise DataError(f"a trace needs chains, not {kind}: draw with nuts", code="no-data")

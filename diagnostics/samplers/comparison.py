@@ -228,8 +228,7 @@ def compare(
             one is wrong, others differ from the pool, too.
         var_names: the variables to compare.
         log_weights: the variable, (chains, draws), with the importance weights of draws, of the sum
-            1, or their logarithms up to a constant. A variable that has the name of weights, or the
-            sum 1, is refused if this is None; `none` says that it has none.
+            1, or their logarithms up to a constant.
         bias: in posterior standard deviations, at most 0.1. A smaller one takes more draws.
         test: lists that are reranked with the reference and with the first run of each sampler.
         seed: of permutations and resamples.

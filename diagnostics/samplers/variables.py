@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import DataError, UsageError, list_names, wrong_value
+from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.lists.labels import find_positions, number_repeats
 from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws
 from bpa_ppl.posterior.draws import Draws, name_array
-from bpa_ppl.posterior.opening import NO_WEIGHTS, open_posterior
+from bpa_ppl.posterior.opening import open_posterior, require_log_weights
 from bpa_ppl.posterior.selection import (
     CONSTANT,
     INFINITE,
@@ -103,12 +103,10 @@ def select_comparable(
         reference: the name of the one that the others are compared with.
         var_names: the variables to compare; None takes all that are common.
         weights: whether all posteriors must have the weights of n-best lists.
-        log_weights: the variable with the logarithms of the importance weights of draws; `none`
-            if there are no such weights.
+        log_weights: the variable with the importance weights of draws, or their logarithms.
 
     Raises:
-        DataError: if there is nothing to compare, the posteriors differ in shapes or labels, or a
-            variable has the name of weights and `log_weights` is None.
+        DataError: if there is nothing to compare, or the posteriors differ in shapes or labels.
         UsageError: if something is not a posterior, or does not have a variable of `var_names`, or
             none has `log_weights`.
     """
@@ -196,9 +194,7 @@ def _open_runs(
     ]
     if weights:
         opened = [(name, as_weight_draws(draws).draws, of) for name, draws, of in opened]
-    if log_weights not in (None, NO_WEIGHTS) and not any(draws.weighted for _, draws, _ in opened):
-        rule = "log_weights names a variable of a posterior with one number for each draw"
-        raise wrong_value(rule, log_weights, "log_weights", code="bad-name")
+    require_log_weights(log_weights, *(draws for _, draws, _ in opened))
     split = split and all(draws.main for _, draws, _ in opened)
     return _join_cells(
         [_read(name, draws, of.get(NOT_NUMBERS, []), split) for name, draws, of in opened]

@@ -13,7 +13,6 @@ import numpyro
 import numpyro.distributions as dist
 import pyarrow as pa
 import pytest
-import xarray
 from pyarrow import csv
 from support.cmdstan import write_cmdstan
 from support.command_line import run
@@ -53,21 +52,6 @@ def rows(chain: str = "chain", draw: str = "draw", **arrays: Any) -> dict[str, A
     return {n: np.ravel(x)[order] for n, x in {chain: chains, draw: draws, **arrays}.items()}
 
 
-class Walkers:
-    """What emcee's documentation says of its `EnsembleSampler`."""
-
-    def __init__(self, *, parameter_names: Any = None, has_run: bool = True):
-        self.parameter_names, self.has_run = parameter_names, has_run
-
-    def get_chain(self) -> np.ndarray:
-        if not self.has_run:
-            raise AttributeError("you must run the sampler with 'store == True' before accessing")
-        return np.swapaxes(np.concatenate([MU[..., None], THETA], axis=-1), 0, 1)
-
-    def get_log_prob(self) -> np.ndarray:
-        return np.swapaxes(-(MU**2), 0, 1)
-
-
 def write_netcdf() -> Any:
     dataset(**ARRAYS).to_netcdf("draws.nc", engine="h5netcdf")
     return "draws.nc"
@@ -94,7 +78,6 @@ FORMS: dict[str, Callable[[], Any]] = {
         n: np.ma.masked_array(x, np.zeros(x.shape, bool)) for n, x in ARRAYS.items()
     },
     "lists": lambda: {n: [chain.tolist() for chain in x] for n, x in ARRAYS.items()},
-    "emcee": lambda: Walkers(parameter_names={"mu": 0, "theta": [1, 2]}),
     "Arrow": lambda: pa.table(rows(mu=MU, **{f"theta[{k}]": THETA[..., k] for k in (0, 1)})),
     "NetCDF": write_netcdf,
     "CSV": write_table,
@@ -153,15 +136,6 @@ def test_numpyro_after_its_run() -> None:
     np.testing.assert_array_equal(open_draws(mcmc).draws.values["mu"], expected)
 
 
-def test_emcee_has_its_names_or_those_of_arviz() -> None:
-    assert [*read_posterior(Walkers())["posterior"]] == ["var_0", "var_1", "var_2"]
-    named = read_posterior(Walkers(parameter_names=["a", "b", "c"]))
-    assert [*named["posterior"]] == ["a", "b", "c"]
-    np.testing.assert_array_equal(named["sample_stats"]["lp"], -(MU**2))
-    with raises(DataError, "no-data", parameter="posterior", match="Walkers has no draws: run it"):
-        bpa.check(Walkers(has_run=False))
-
-
 @pytest.mark.parametrize(
     ("chain", "draw"), [(".chain", ".iteration"), ("chain__", "iter__"), ("chain", "draw")]
 )
@@ -213,22 +187,14 @@ def test_files_of_a_pattern_have_the_same_columns(
             bpa.check("output_*.csv")
 
 
-def follow(error: Exception, start: str, **names: Any) -> Any:
-    """Return the value of the expression in a message, which begins so."""
-    text = str(error)
-    return eval(text[text.index(start) :], {"numpy": np, **names})
-
-
-def test_chains_of_unequal_length_are_refused_with_a_remedy(
+def test_chains_of_unequal_length_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     short = {name: [*values[:2], values[2][:200]] for name, values in ARRAYS.items()}
     for refused in (bpa.check, partial_compare):
-        with raises(DataError, "wrong-length", match="chain 2 of mu has 200 draws, but") as caught:
+        with raises(DataError, "wrong-length", match="chain 2 of mu has 200 draws, but chain 0"):
             refused(short)
-    fixed = follow(caught.value, "{name: ", draws=short)
-    assert open_draws(fixed).draws.shape == (3, 200)
     with raises(DataError, "wrong-length", match="theta of the posterior must have the shape"):
         bpa.check({"mu": MU, "theta": THETA[:, :200]})
     columns = {name: x[60:] for name, x in rows(mu=MU).items()}
@@ -246,31 +212,24 @@ def partial_compare(data: Any) -> Any:
 
 
 @pytest.mark.parametrize("form", [dict, lambda x: dataset(**x), lambda x: tree({}, **x)])
-def test_chains_filled_up_with_nan_are_refused_with_a_remedy(form: Callable[..., Any]) -> None:
+def test_chains_filled_up_with_nan_are_refused(form: Callable[..., Any]) -> None:
     padded = {name: values.copy() for name, values in ARRAYS.items()}
     for values in padded.values():
         values[2, 200:] = np.nan
-    data = form(padded)
-    with raises(
-        DataError, "wrong-length", match="chain 2 of the posterior has 200 draws"
-    ) as caught:
-        bpa.check(data)
-    start = "{name: " if isinstance(data, dict) else "data"
-    fixed = follow(caught.value, start, draws=data, data=data)
-    assert open_draws(fixed).draws.shape == (4, 200)
+    with raises(DataError, "wrong-length", match="chain 2 of the posterior has 200 draws"):
+        bpa.check(form(padded))
     for values in padded.values():
         values[:, 200:] = np.nan
     with raises(DataError, "bad-number", match="the draws of the posterior from 200 on are NaN"):
         bpa.check(form(padded))
 
 
-def test_draws_of_the_warm_up_are_refused_with_a_remedy() -> None:
+def test_draws_of_the_warm_up_are_refused() -> None:
     tune = np.broadcast_to(np.arange(SHAPE[1]) < 100, SHAPE)
     data = tree({"tune": tune}, mu=MU)
-    with raises(DataError, "bad-data", match="warm-up, as tune says, up to draw 100") as caught:
+    with raises(DataError, "bad-data", match="warm-up, as tune says, up to draw 100: leave them"):
         bpa.check(data)
-    fixed = follow(caught.value, "data[", data=data)
-    assert open_draws(fixed).draws.shape == (4, 200)
+    assert open_draws(data.isel(draw=slice(100, None))).draws.shape == (4, 200)
     assert open_draws(tree({"tune": ~tune & tune}, mu=MU)).draws.shape == SHAPE
 
 
@@ -289,33 +248,48 @@ WEIGHT = np.exp(WIDE**2 / 4.5 - WIDE**2 / 2)
 WEIGHT = WEIGHT / WEIGHT.sum()
 
 
-@pytest.mark.parametrize("name", ["weights", "w", "importance", "any", "logwt", "lnw"])
-def test_weights_under_any_name_are_taken_or_refused(name: str) -> None:
-    values = np.log(WEIGHT) + 7.0 if name.startswith("l") else WEIGHT
-    data = tree({name: values}, mu=WIDE)
-    for function in (bpa.check, bpa.plot_trace):
-        match = f"{name} of the posterior may be importance weights"
-        with raises(DataError, "missing-argument", parameter="log_weights", match=match):
-            function(data)
+NAMES = ["weights", "w", "importance", "any", "logwt", "lnw"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("is_statistic", [False, True])
+def test_importance_weights_are_named_or_there_are_none(name: str, is_statistic: bool) -> None:
+    """No name and no sum makes weights of a variable."""
+    values = {name: np.log(WEIGHT) + 7.0 if name.startswith("l") else WEIGHT}
+    data = tree(values, mu=WIDE) if is_statistic else dataset(**values, mu=WIDE)
+    draws = open_draws(data).draws
+    assert not draws.weighted
+    assert (name in draws.values) == (not is_statistic)
+    assert "R-hat" in str(bpa.check(data))
     draws = open_draws(data, log_weights=name).draws
     np.testing.assert_allclose(draws.importance, WEIGHT.ravel())
+    assert [*draws.values] == ["mu"]
     assert "Pareto" in str(bpa.check(data, log_weights=name))
-    assert not open_draws(data, log_weights="none").draws.weighted
 
 
-def test_acceptance_rates_are_no_weights_for_any_sum() -> None:
-    """As those of a chain that accepts one proposal."""
-    accepted = np.zeros_like(MU)
-    accepted[0, 3] = 1.0
-    assert not open_draws(tree({"acceptance_rate": accepted}, mu=MU)).draws.weighted
+def test_a_name_of_importance_weights_that_is_missing_is_an_error() -> None:
+    match = "a posterior with one number for each draw"
+    for data in (ARRAYS, dataset(**ARRAYS), Draws({"mu": MU})):
+        for name in ("logwt", "theta", "none"):
+            with raises(UsageError, "bad-name", parameter="log_weights", match=match):
+                bpa.check(data, log_weights=name)
+
+
+def test_the_column_of_weights_of_the_package_posterior_is_reserved() -> None:
+    table = rows(mu=MU, **{".log_weight": -(MU**2)})
+    draws = open_draws(pa.table(table)).draws
+    assert draws.log_weight is not None
+    np.testing.assert_array_equal(draws.log_weight, -(MU**2))
 
 
 def test_weights_whose_kind_is_unknown_are_refused() -> None:
-    with raises(DataError, "bad-number", parameter="log_weights", match="nowhere negative"):
-        open_draws(tree({"w": 9 * WEIGHT}, mu=WIDE), log_weights="w")
     logs = np.log(WEIGHT) - np.log(WEIGHT).min()
-    draws = open_draws(tree({"log_w": logs}, mu=WIDE), log_weights="log_w").draws
-    np.testing.assert_allclose(draws.importance, WEIGHT.ravel())
+    for values in (9 * WEIGHT, logs):
+        with raises(DataError, "bad-number", parameter="log_weights", match="nowhere negative"):
+            open_draws(tree({"w": values}, mu=WIDE), log_weights="w")
+    for name, values in {"w": WEIGHT, "log_w": logs, "u": logs - logs.max()}.items():
+        draws = open_draws(tree({name: values}, mu=WIDE), log_weights=name).draws
+        np.testing.assert_allclose(draws.importance, WEIGHT.ravel())
 
 
 def test_texts_and_complex_numbers_are_no_variables() -> None:
@@ -327,50 +301,46 @@ def test_texts_and_complex_numbers_are_no_variables() -> None:
         assert "only" not in compared["a"].reason
 
 
-def test_zarr_is_read_or_its_package_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "zarr.json").touch()
-    monkeypatch.setattr("bpa_ppl.posterior.opening.find_spec", lambda _: None)
-    with raises(DataError, "missing-package", match="a folder of Zarr needs the package zarr"):
-        bpa.check(tmp_path)
-    monkeypatch.setattr("bpa_ppl.posterior.opening.find_spec", lambda _: True)
-
-    def read(path: Any, *, engine: str) -> DataTree:
-        assert (path, engine) == (tmp_path, "zarr")
-        return DataTree.from_dict({"posterior": dataset(**ARRAYS)})
-
-    monkeypatch.setattr(xarray, "open_datatree", read)
-    np.testing.assert_array_equal(open_draws(tmp_path).draws.values["mu"], MU)
+PAGE = "docs/how-to/other-programs.md has a line for each program"
 
 
-def test_other_objects_are_refused_with_what_to_do() -> None:
-    for data, match in (
-        (MU, 'not ndarray: name it, {"theta": values}'),
-        ([ARRAYS], "not list: of files give a pattern, as output_*.csv; if it has a dict"),
-        (dataset(mu=MU)["mu"], "not DataArray: call its to_dataset"),
-        (3.0, "not float"),
-    ):
-        with raises(
-            UsageError, "wrong-type", parameter="posterior", match=re.escape(match)
-        ) as caught:
-            bpa.check(data)
-        assert "feature" not in str(caught.value)
-    with raises(DataError, "wrong-length", match=r"must begin with \(chains, draws\)"):
+class Walkers:
+    """As emcee's `EnsembleSampler` after its run."""
+
+    def get_chain(self) -> np.ndarray:
+        return np.swapaxes(THETA, 0, 1)
+
+    def get_log_prob(self) -> np.ndarray:
+        return np.swapaxes(-(MU**2), 0, 1)
+
+
+@pytest.mark.parametrize("data", [MU, [ARRAYS], dataset(mu=MU)["mu"], 3.0, None, Walkers()])
+def test_other_objects_are_refused_with_the_page(data: Any) -> None:
+    for function in (bpa.check, bpa.plot_trace, read_posterior):
+        match = rf"^a posterior is InferenceData, .*, not {type(data).__name__}: {PAGE}$"
+        with raises(UsageError, "wrong-type", parameter="posterior", match=match):
+            function(data)
+
+
+def test_posteriors_without_draws_or_chains_are_refused_with_the_page() -> None:
+    with raises(DataError, "wrong-length", match=rf"must begin with \(chains, draws\); {PAGE}"):
         bpa.check({"mu": MU[0]})
-    with raises(DataError, "no-data", match="has no draws: it has the groups prior"):
-        bpa.check(DataTree.from_dict({"prior": dataset(mu=MU)}))
+    for data, groups in (
+        (DataTree.from_dict({"prior": dataset(mu=MU)}), "prior"),
+        (DataTree.from_dict({"mcmc": dataset(mu=MU)}), "mcmc"),  # as files of emcee have it
+    ):
+        with raises(DataError, "no-data", match=f"no draws: it has the groups {groups}; {PAGE}"):
+            bpa.check(data)
 
 
 @pytest.mark.parametrize("refused", [bpa.check, partial_compare])
-def test_more_chains_than_draws_are_refused_with_a_remedy(refused: Callable[..., Any]) -> None:
-    exchanged = {name: np.swapaxes(values, 0, 1) for name, values in ARRAYS.items()}
-    with raises(DataError, "wrong-length", match="300 chains of 4 draws") as caught:
-        refused(exchanged)
-    assert open_draws(follow(caught.value, "{name: ", draws=exchanged)).draws.shape == SHAPE
-    data = dataset(**exchanged)
-    with raises(DataError, "wrong-length", match="300 chains of 4 draws") as caught:
-        refused(data)
-    fixed = follow(caught.value, "xarray.Dataset", data=data, xarray=xarray)
-    assert open_draws(fixed).draws.shape == SHAPE
+@pytest.mark.parametrize("form", [dict, lambda x: dataset(**x)])
+def test_more_chains_than_draws_are_refused(
+    refused: Callable[..., Any], form: Callable[..., Any]
+) -> None:
+    swapped = form({name: np.swapaxes(values, 0, 1) for name, values in ARRAYS.items()})
+    with raises(DataError, "wrong-length", match=f"300 chains of 4 draws: exchange.*; {PAGE}"):
+        refused(swapped)
 
 
 def test_cells_of_one_label_are_all_checked() -> None:
@@ -390,23 +360,6 @@ def test_cells_of_one_label_are_all_checked() -> None:
         "x[0] (2)",
         "x[1]",
     ]
-
-
-def test_files_of_other_programs_are_refused_with_what_to_give(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    np.savez("draws.npz", **ARRAYS)
-    with raises(DataError, "unknown-format", match=r"draws\.npz.*dict\(numpy") as caught:
-        bpa.check("draws.npz")
-    call = str(caught.value).split("give ")[1].split(", arrays")[0]
-    assert open_draws(eval(call, {"numpy": np, "path": "draws.npz"})).draws.shape == SHAPE
-    Path("weighted_post.txt").write_text("weight logl mu\n0.5 -1 0.1\n0.5 -2 0.2\n")
-    with raises(DataError, "unknown-format", match=r"\.assign\(chain=0, draw=.*log_weights"):
-        bpa.check("weighted_post.txt")
-    DataTree.from_dict({"mcmc": dataset(mu=MU)}).to_netcdf("emcee.h5", engine="h5netcdf")
-    with raises(DataError, "no-data", match=r"give emcee\.backends\.HDFBackend\(path\)"):
-        bpa.check("emcee.h5")
 
 
 def test_statistics_of_other_programs_are_no_variables() -> None:

@@ -1,11 +1,14 @@
-"""Posteriors of other programs are read, or the error names a call that makes them readable."""
+"""Posteriors of other programs are read, or refused in a sentence that names the page."""
 
 from __future__ import annotations
 
 import json
 import pickle
 import re
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -15,6 +18,7 @@ import numpyro.distributions as dist
 import pytest
 import xarray
 from support import reference_model
+from support.command_line import run
 from support.posteriors import inference_data
 from support.raising import raises
 from xarray import Dataset, DataTree
@@ -24,6 +28,7 @@ from bpa_ppl import (
     DataError,
     UsageError,
     adapt,
+    as_draws,
     as_weight_draws,
     check,
     from_lists,
@@ -31,8 +36,15 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
-from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_arviz_data, to_datasets
+from bpa_ppl.posterior.arviz_functions import (
+    arviz_version,
+    import_arviz,
+    split_groups,
+    to_arviz_data,
+    to_datasets,
+)
 from bpa_ppl.posterior.files import read_weight_draws
+from bpa_ppl.posterior.opening import open_posterior
 
 FEATURES = ["judge_a", "judge_b"]
 MEAN = [1.0, 0.5]
@@ -59,25 +71,7 @@ def assert_right(data: Any) -> None:
     assert rerank(LISTS, data, unchecked=True).texts == ["y"]
 
 
-def suggestion(error: Exception) -> str:
-    """Return the Python expression in a message: from its module to the end of its last call."""
-    text = str(error)
-    start = re.search(r"(arviz|xarray)\.", text).start()  # type: ignore[union-attr]
-    ends = [start + m.end() for m in re.finditer(r"\)", text[start:])]
-    for end in ends:
-        try:
-            compile(text[start:end], "message", "eval")
-        except SyntaxError:
-            continue
-        if text[end : end + 1] not in (".", "["):
-            return text[start:end]
-    raise AssertionError(text)
-
-
-def follow(error: Exception, **names: Any) -> Any:
-    """Return the value of the expression in a message."""
-    known = {"arviz": import_arviz(), "numpy": np, "xarray": xarray, "features": FEATURES, **names}
-    return eval(suggestion(error), known)  # of a message of ours
+PAGE = "docs/how-to/other-programs.md"
 
 
 @pytest.mark.parametrize(
@@ -98,37 +92,19 @@ def test_weights_in_any_form_are_read(form: Any, tmp_path: Path) -> None:
     assert read_weight_draws(tmp_path / "posterior.nc").features == tuple(FEATURES)
 
 
-BRMS = ("b_Intercept", "sigma", "lprior", "lp__", "sd_rater__Intercept")
-#: Variables of other programs, and which of them are named in the message.
-VARIABLES: dict[str, tuple[dict[str, Any], str]] = {
-    "brms": (
-        dict.fromkeys(BRMS, WEIGHTS[..., 0]) | {f"b_{name}": x for name, x in SCALARS.items()},
-        "b_Intercept",
-    ),
-    "bambi": ({"Intercept": WEIGHTS[..., 0], **SCALARS}, "judge_b"),
-    "pymc": ({"alpha": WEIGHTS[..., 0], "beta": WEIGHTS, "sigma": WEIGHTS[..., 0]}, "alpha, beta"),
-    "groups": ({**SCALARS, "1|rater": np.ones((4, 200, 9))}, "judge_a"),
-}
-
-
 @pytest.mark.parametrize("form", ["arviz", "dataset", "tree"])
-@pytest.mark.parametrize("program", VARIABLES)
-def test_other_variables_are_made_weights(program: str, form: str) -> None:
-    variables, named = VARIABLES[program]
-    data = inference_data({"posterior": variables, "sample_stats": {"lp": WEIGHTS[..., 0]}})
+def test_other_variables_are_no_weights(form: str) -> None:
+    """The page shows how they become weights: `tests/test_examples.py` runs it."""
+    data = inference_data({"posterior": SCALARS, "sample_stats": {"lp": WEIGHTS[..., 0]}})
     if form != "arviz":
         arrays = import_arviz().convert_to_dataset(data)
         data = arrays if form == "dataset" else DataTree.from_dict({"posterior": arrays})
-    with raises(DataError, "no-data", match=re.escape(named)) as caught:
+    message = f"no variable weights in the posterior, but judge_a, judge_b: only compare.*{PAGE}"
+    with raises(DataError, "no-data", match=message):
         as_weight_draws(data)
-    assert_right(follow(caught.value, data=data))
 
 
 def test_missing_groups_and_variables_are_listed() -> None:
-    data = dataset(feature=["a", "b"]).rename({"weights": "beta", "feature": "judge"})
-    with raises(DataError, "no-data") as caught:
-        as_weight_draws(data)
-    assert_right(follow(caught.value, data=data))
     with raises(DataError, "no-data", match=r"groups: \w+, \w+\)"):
         as_weight_draws(inference_data({"prior": SAMPLES, "sample_stats": {"lp": WEIGHTS[..., 0]}}))
     with raises(DataError, "no-data", match="groups: posterior"):
@@ -137,71 +113,39 @@ def test_missing_groups_and_variables_are_listed() -> None:
 
 def test_weights_without_labels_or_chains_are_refused() -> None:
     for form in (dataset(), DataTree.from_dict({"posterior": dataset()})):
-        with raises(DataError, "bad-name", match="feature") as caught:
+        message = f"weights have no names of features: {PAGE} shows how to name the weights"
+        with raises(DataError, "bad-name", match=message):
             as_weight_draws(form)
-        assert_right(follow(caught.value, data=form))
     one = dataset(feature=FEATURES)
-    with raises(DataError, "wrong-length", match=r"draw, feature.*sel\(chain=\[0\]\)"):
+    with raises(DataError, "wrong-length", match=rf"dimensions draw, feature: .*{PAGE} has a line"):
         as_weight_draws(one.sel(chain=0))
     np.testing.assert_array_equal(
         as_weight_draws(one.sel(chain=0, drop=True).expand_dims("chain")).weights, WEIGHTS[:1]
     )
 
 
-@pytest.mark.slow
-def test_samples_of_numpyro_are_converted_as_the_error_says() -> None:
-    def model() -> None:
-        with numpyro.plate("feature", 2):
-            numpyro.sample("weights", dist.Normal(0.0, 1.0))
-
-    options: dict[str, Any] = {"num_samples": 50, "num_chains": 2, "chain_method": "sequential"}
-    kernel = numpyro.infer.BarkerMH(model)  # is compiled much faster than NUTS
-    run = numpyro.infer.MCMC(kernel, num_warmup=50, progress_bar=False, **options)
-    run.run(jax.random.key(0))
-    grouped = run.get_samples(group_by_chain=True)
-    forms: dict[str, list[Any]] = {"dict": [grouped, run.get_samples()], "MCMC": [run]}
-    for name, form in ((name, form) for name, of in forms.items() for form in of):
-        with raises(UsageError, "wrong-type", parameter="posterior", match=name) as caught:
-            as_weight_draws(form)
-        draws = as_weight_draws(follow(caught.value, samples=grouped, mcmc=run))
-        assert draws.features == tuple(FEATURES)
-        np.testing.assert_array_equal(draws.weights, np.float64(grouped["weights"]))
-
-
-def test_lists_of_chains_and_files_of_json_are_converted_as_the_errors_say(tmp_path: Path) -> None:
-    """As posteriordb has them, and as arrays."""
+def test_files_of_other_formats_are_refused_with_the_page(tmp_path: Path) -> None:
+    """Files of JSON, NetCDF 3, pickle and NumPy, text tables, and folders of Zarr."""
     chains: Any = [{name: x[chain].tolist() for name, x in SCALARS.items()} for chain in range(4)]
-    path = tmp_path / "draws.json"
-    path.write_text(json.dumps(chains))
-    with raises(UsageError, "wrong-type", parameter="posterior", match="list") as of_lists:
-        as_weight_draws(chains)
-    with raises(DataError, "damaged", match=r"draws\.json") as in_file:
-        read_posterior(path)
-    for caught in (of_lists, in_file):
-        data = follow(caught.value, draws=chains)
-        with raises(DataError, "no-data") as caught_data:
-            as_weight_draws(data)
-        assert_right(follow(caught_data.value, data=data))
-    path.write_text(json.dumps({"weights": WEIGHTS.tolist()}))
-    with raises(DataError, "damaged", match=r"draws\.json") as in_file:
-        read_posterior(path)
-    data = follow(in_file.value, samples=json.loads(path.read_text()))
-    np.testing.assert_array_equal(data["posterior"]["weights"], WEIGHTS)
-
-
-def test_a_file_of_netcdf_3_is_converted_as_the_error_says(tmp_path: Path) -> None:
-    path = tmp_path / "old.nc"
-    dataset(feature=FEATURES).to_netcdf(path, engine="scipy")
-    with raises(DataError, "damaged", match=r"old\.nc.*NetCDF 3"):
-        read_posterior(path)
-
-
-def test_pickles_have_a_call(tmp_path: Path) -> None:
+    (tmp_path / "draws.json").write_text(json.dumps(chains))
+    dataset(feature=FEATURES).to_netcdf(tmp_path / "old.nc", engine="scipy")
     (tmp_path / "samples.pkl").write_bytes(pickle.dumps(SAMPLES))
-    with pytest.raises(DataError) as caught:
-        read_posterior(tmp_path / "samples.pkl")
-    data = follow(caught.value, samples=SAMPLES)
-    np.testing.assert_array_equal(data["posterior"]["weights"], WEIGHTS)
+    np.savez(tmp_path / "draws.npz", **SAMPLES)
+    np.save(tmp_path / "draws.npy", WEIGHTS)
+    (tmp_path / "weighted_post.txt").write_text("weight logl mu\n0.5 -1 0.1\n0.5 -2 0.2\n")
+    for path in sorted(tmp_path.iterdir()):
+        message = (
+            rf"{path.name}: not a readable NetCDF posterior \(not an HDF5 file\): .*{PAGE} has"
+        )
+        for function in (read_posterior, check, read_weight_draws):
+            with raises(DataError, "damaged", match=message):
+                function(path)
+        refused = run("check", path)
+        assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+    (tmp_path / "draws.zarr").mkdir()
+    (tmp_path / "draws.zarr" / "zarr.json").touch()
+    with raises(DataError, "missing-file", match=rf"draws\.zarr: a folder: .*{PAGE} has a line"):
+        read_posterior(tmp_path / "draws.zarr")
 
 
 def test_numbered_features_can_be_named() -> None:
@@ -212,16 +156,11 @@ def test_numbered_features_can_be_named() -> None:
     assert_right(data["posterior"].to_dataset().assign_coords(feature=FEATURES))
 
 
-def test_a_path_and_an_array_are_refused() -> None:
-    for path in ("posterior.nc", Path("posterior.nc")):
-        with raises(UsageError, "wrong-type", parameter="posterior", match="read_posterior"):
-            as_weight_draws(path)  # type: ignore[arg-type]
-    with raises(UsageError, "wrong-type", parameter="posterior", match="ndarray"):
-        as_weight_draws(WEIGHTS)  # type: ignore[arg-type]
-    array = dataset(feature=FEATURES)["weights"]
-    with raises(UsageError, "wrong-type", parameter="posterior", match=r"to_dataset\(name="):
-        as_weight_draws(array)  # type: ignore[arg-type]
-    assert_right(array.to_dataset(name="weights"))
+def test_other_forms_are_refused() -> None:
+    for form in ("posterior.nc", Path("posterior.nc"), WEIGHTS, [SAMPLES], SAMPLES):
+        message = f"not {type(form).__name__}: read_posterior makes ArviZ's data of other forms"
+        with raises(UsageError, "wrong-type", parameter="posterior", match=message):
+            as_weight_draws(form)  # type: ignore[arg-type]
 
 
 def test_chains_with_gaps_are_read(tmp_path: Path) -> None:
@@ -256,14 +195,208 @@ def test_chains_with_gaps_are_read(tmp_path: Path) -> None:
         as_weight_draws(to_arviz_data(selected, {}))
 
 
-def test_draws_without_chains_are_converted_as_the_error_says() -> None:
+#: The tables of the page: draws of a program -> the expression that makes a posterior of them, and
+#: what else is named.
+LINES = {
+    name: (expression, option)
+    for name, expression, option in re.findall(
+        r"^\| (.+?) \| `([^`]+)`(?:, with `([^`]+)`)? \|$",
+        (Path(__file__).parents[2] / PAGE).read_text("utf-8").partition("## A line for each")[2],
+        re.MULTILINE,
+    )
+}
+MU = np.random.default_rng(1).normal(size=(4, 300))
+THETA = np.random.default_rng(2).normal(size=(4, 300, 2))
+ARRAYS: dict[str, Any] = {"mu": MU, "theta": THETA}
+
+
+def draw_by_blackjax() -> Any:
+    blackjax = pytest.importorskip("blackjax")
+    kernel = blackjax.rmh(
+        lambda position: -(position["mu"] ** 2) / 2,
+        lambda key, position: {"mu": position["mu"] + jax.random.normal(key)},
+    )
+    start = jax.vmap(kernel.init)({"mu": jax.numpy.arange(4.0)})
+
+    def step(state: Any, key: Any) -> Any:
+        state = jax.vmap(kernel.step)(jax.random.split(key, 4), state)[0]
+        return state, state
+
+    return jax.lax.scan(step, start, jax.random.split(jax.random.key(0), 30))[1]
+
+
+def draw_by_emcee(backend: Any = None) -> Any:
+    emcee = pytest.importorskip("emcee")
+    start = np.random.default_rng(0).normal(size=(6, 1))
+    sampler = emcee.EnsembleSampler(6, 1, lambda x: -(x[0] ** 2) / 2, backend=backend)
+    sampler.run_mcmc(start, 40)
+    return sampler
+
+
+def write_emcee() -> dict[str, Any]:
+    emcee = pytest.importorskip("emcee")
+    sampler = draw_by_emcee(emcee.backends.HDFBackend("emcee.h5"))
+    return {"emcee": emcee, "expected": {"mu": sampler.get_chain()[..., 0].T}}
+
+
+def read_by_cmdstanpy() -> dict[str, Any]:
+    cmdstanpy = pytest.importorskip("cmdstanpy")
+    files = [str(path) for path in sorted((Path(__file__).parent / "files").glob("thinned_*.csv"))]
+    expected = as_draws(read_posterior(files[0].replace("_1", "_*"))).values
+    return {"fit": cmdstanpy.from_csv(files), "expected": {"sigma_obs": expected["sigma_obs"]}}
+
+
+def write_zarr() -> dict[str, Any]:
+    pytest.importorskip("zarr")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Consolidated metadata")
+        DataTree.from_dict({"posterior": arrays_of(ARRAYS)}).to_zarr("draws.zarr")
+    return {"xarray": xarray}
+
+
+def arrays_of(values: dict[str, Any]) -> Dataset:
+    return Dataset({n: (("chain", "draw", "k")[: x.ndim], x) for n, x in values.items()})
+
+
+def write_numpy() -> dict[str, Any]:
+    np.savez("draws.npz", **ARRAYS)
+    return {}
+
+
+def write_netcdf_3() -> dict[str, Any]:
+    arrays_of(ARRAYS).to_netcdf("old.nc", engine="scipy")
+    return {"xarray": xarray}
+
+
+def write_turing() -> dict[str, Any]:
+    """As the DataFrame of MCMCChains has the columns."""
+    chains, draws = np.indices(MU.shape) + 1
+    names = ["iteration", "chain", "mu", "lp", "logprior", "loglikelihood", "log_density"]
+    rows = np.stack([draws, chains, MU, *[-(MU**2)] * 4], axis=-1).reshape(-1, len(names))
+    np.savetxt("draws.csv", rows, delimiter=",", header=",".join(names), comments="")
+    return {"expected": {"mu": MU}}
+
+
+def write_text() -> dict[str, Any]:
+    pytest.importorskip("pandas")
+    np.savetxt("draws.txt", MU[0, :, None], header="mu", comments="")
+    return {"expected": {"mu": MU[:1]}}
+
+
+def nested() -> dict[str, Any]:
+    """What dynesty and nautilus return of one run, with logarithms of weights."""
+    logs = -(MU[0] ** 2) / 2 - 100.0
+    return {
+        "results": SimpleNamespace(samples=THETA[0], logwt=logs),
+        "points": THETA[0],
+        "log_w": logs,
+        "expected": {"theta": THETA[:1]},
+    }
+
+
+def run_numpyro() -> dict[str, Any]:
+    def model() -> None:
+        numpyro.sample("mu", dist.Normal(0.0, 1.0))
+
+    options: dict[str, Any] = {"num_samples": 50, "num_chains": 2, "chain_method": "sequential"}
+    kernel = numpyro.infer.BarkerMH(model)  # is compiled much faster than NUTS
+    mcmc = numpyro.infer.MCMC(kernel, num_warmup=50, progress_bar=False, **options)
+    mcmc.run(jax.random.key(0))
+    return {"mcmc": mcmc, "expected": {"mu": mcmc.get_samples()["mu"].reshape(2, 50)}}
+
+
+def make_chains() -> dict[str, Any]:
+    return {"chains": [{name: x[k].tolist() for name, x in ARRAYS.items()} for k in range(4)]}
+
+
+STACKED = arrays_of(ARRAYS).stack(sample=("chain", "draw"))
+#: The first words of a line -> the names in its expression, and the draws if they are not `ARRAYS`.
+MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
+    "BlackJAX": lambda: {
+        "states": (states := draw_by_blackjax()),
+        "expected": {"mu": states.position["mu"].T},
+    },
+    "CmdStanPy": read_by_cmdstanpy,
+    "dynesty": nested,
+    "emcee's": write_emcee,
+    "emcee": lambda: {
+        "sampler": (sampler := draw_by_emcee()),
+        "expected": {"mu": sampler.get_chain()[..., 0].T},
+    },
+    "JSON": make_chains,
+    "nautilus": nested,
+    "NetCDF": write_netcdf_3,
+    "NumPy's": write_numpy,
+    "NumPyro's": run_numpyro,
+    # (…, draws, chains), by its documentation.
+    "PyJAGS": lambda: {"samples": {n: np.moveaxis(x, (0, 1), (-1, -2)) for n, x in ARRAYS.items()}},
+    "PyMC": lambda: {"trace": inference_data({"posterior": ARRAYS})},
+    "Turing": write_turing,
+    "Zarr": write_zarr,
+    "a text": write_text,
+    "leave out": lambda: {
+        "data": inference_data({"posterior": {n: pad(x) for n, x in ARRAYS.items()}})
+    },
+    "the same of": lambda: {
+        "one_dataset": arrays_of(ARRAYS).sel(chain=0),
+        "expected": {n: x[:1] for n, x in ARRAYS.items()},
+    },
+    "the same": lambda: {"draws": {n: pad(x) for n, x in ARRAYS.items()}},
+    "keep 200": lambda: {
+        "chains": {n: [*x[:3], x[3][:200]] for n, x in ARRAYS.items()},
+        "expected": {n: x[:, :200] for n, x in ARRAYS.items()},
+    },
+    "one chain": lambda: {
+        "one": {n: x[0] for n, x in ARRAYS.items()},
+        "expected": {n: x[:1] for n, x in ARRAYS.items()},
+    },
+    "stacked": lambda: {"stacked": STACKED},
+    "chains and": lambda: {"swapped": arrays_of(ARRAYS).rename({"chain": "draw", "draw": "chain"})},
+    "an array": lambda: {"array": arrays_of(ARRAYS)["theta"], "expected": {"theta": THETA}},
+}
+
+
+def pad(values: np.ndarray) -> np.ndarray:
+    """Return draws with 100 further ones before them."""
+    return np.concatenate([values[:, :100] + 9, values], axis=1)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_the_page_has_a_line_that_reads_the_draws_of_each_program(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    start = next(words for words in MAKERS if line.startswith(words))
+    expression, option = LINES[line]
+    if expression.startswith("az.from_zarr") and arviz_version() < 1:
+        pytest.skip("ArviZ 0.23 reads the format 2 of Zarr")
+    names = MAKERS[start]()
+    expected = names.pop("expected", ARRAYS)
+    given: dict[str, Any] = {"az": import_arviz(), "np": np, **names}
+    if "pd." in expression:
+        given["pd"] = pytest.importorskip("pandas")
+    options = eval(f"dict({option})")
+    opened = open_posterior(eval(expression, given), **options)
+    for name, values in expected.items():
+        np.testing.assert_allclose(opened.draws.values[name], values, rtol=1e-6)
+    assert opened.draws.weighted == bool(option)
+
+
+def test_every_line_of_the_page_is_run() -> None:
+    """No line is left out by its form, and no maker is without a line."""
+    text = (Path(__file__).parents[2] / PAGE).read_text("utf-8").partition("## A line for each")[2]
+    rows = [row for row in text.splitlines() if row.startswith("|") and "--" not in row]
+    assert len(rows) - 2 == len(LINES) >= len(MAKERS)  # two rows are titles
+    used = {next(words for words in MAKERS if line.startswith(words)) for line in LINES}
+    assert used == {*MAKERS}
+
+
+def test_stacked_draws_are_refused_with_the_page() -> None:
     """In files, draws of several chains in one dimension have no index."""
     whole = labelled()["posterior"]["weights"].to_dataset(name="weights")
     first = whole.sel(chain=0, drop=True).rename(draw="iteration")
     stacked = whole.stack(sample=("chain", "draw"))
     for data in (stacked, stacked.reset_index("sample"), first):
-        with raises(DataError, "wrong-length") as caught:
-            as_weight_draws(data)
-        converted = eval(f"data.{caught.value.message.partition('; call ')[2]}", {"data": data})
-        chains = slice(1 if data is first else None)
-        np.testing.assert_array_equal(as_weight_draws(converted).weights, WEIGHTS[chains])
+        for function in (as_weight_draws, check):
+            with raises(DataError, "wrong-length", match=rf"needs chain and draw.*{PAGE}"):
+                function(data)

@@ -277,8 +277,8 @@ def test_the_command_compares_files(
     run_command(["compare", "a.nc", "c.nc", "b.nc", "--var-names", "theta"])
     logs = {"logwt": np.random.default_rng(0).normal(scale=0.1, size=(4, COUNT))}
     as_tree(arrays(0) | logs).to_netcdf("weighted.nc")
-    with raises(DataError, "missing-argument", parameter="log_weights", match="--log-weights"):
-        run_command(["compare", "weighted.nc", "b.nc"])
+    with raises(UsageError, "bad-name", parameter="log_weights", match="log_weights names a var"):
+        run_command(["compare", "weighted.nc", "b.nc", "--log-weights", "none"])
     run_command(["compare", "weighted.nc", "b.nc", "--log-weights", "logwt"])
     with raises(UsageError, parameter="weights", match="a second posterior"):
         run_command(["compare", "a.nc"])
