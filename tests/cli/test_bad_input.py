@@ -141,7 +141,6 @@ ALONE = [
     ("weights a.nc -o x --draw 3", "--draw", "--point draw"),
     ("weights a.nc -o x --point mode --draw 3", "--draw", "--point draw"),
     ("judge x -o y --unchecked", "--unchecked", "--prior"),
-    ("judges a.nc --cascade", "--cascade", "--price"),
     ("tune x -w none -o y --return last", "--return", "--decoder"),
     ("tune x -w none -o y --rounds z", "--rounds", "--decoder"),
     ("sweep one -w none -o y --vary a=1 --test-references z", "--test-references", "--test"),

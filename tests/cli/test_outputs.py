@@ -44,8 +44,7 @@ PARSED = {
     "--moved-file": "lm=other.txt,{}",
     "--posterior": "mine={}",  # of `compare`
     **dict.fromkeys(["--default", "--draws", "--likelihood", "--missing"]),
-    **dict.fromkeys(["--model", "--price"]),
-    **dict.fromkeys(["--rule", "--samplers", "--set", "--vary"]),
+    **dict.fromkeys(["--model", "--rule", "--samplers", "--set", "--vary"]),
     **dict.fromkeys(["--categorical", "--exclude", "--features", "--missing"]),
 }
 #: What required parameters need that do not take any text.
