@@ -441,7 +441,8 @@ def _to_table(
 ) -> Float64:
     """Return the features of one list, (N, features)."""
     if isinstance(features, Mapping):
-        table = np.array([_to_column(of, name, count) for name, of in features.items()]).T
+        columns = [_to_column(of, name, count) for name, of in features.items()]
+        table = np.array(columns).reshape(len(columns), count).T  # there may be none
     else:
         table = _to_numbers(features, "features")
     if table.shape != (count, len(names)):

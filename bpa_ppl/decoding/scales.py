@@ -36,7 +36,8 @@ def feature_scales(lists: NBest, weights: npt.ArrayLike) -> dict[str, FeatureSca
     """
     if not len(lists):
         return {}
-    deviations, signs = _measure_deviations(lists.features, lists.sizes), _signs(lists.features)
+    deviations = _measure_deviations(lists.features, lists.sizes)
+    lowest, highest = lists.features.min(axis=0), lists.features.max(axis=0)
     means = lists.features.mean(axis=0, dtype=np.float64)
     slopes = _fit_slopes(lists.features - means, np.asarray(weights, np.float64))
     result = {}
@@ -47,7 +48,7 @@ def feature_scales(lists: NBest, weights: npt.ArrayLike) -> dict[str, FeatureSca
             spread=float(lists.spread[k]),
             deviation=float(np.median(varying)) if often else 0.0,
             # A few values among zeros have no typical sign.
-            sign=int(signs[k]) if often or lists.features[:, k].all() else 0,
+            sign=_sign(lowest[k], highest[k]) if often or lists.features[:, k].all() else 0,
             mean=float(means[k]),
             slope=float(slopes[k]),
         )
@@ -64,10 +65,9 @@ def _measure_deviations(table: npt.NDArray[np.floating], sizes: Int64) -> Float6
     return np.asarray(np.sqrt(squares / sizes[:, None]))
 
 
-def _signs(table: npt.NDArray[np.floating]) -> Int64:
-    """Return (features,) the sign of all values other than 0; 0 if they have both or are all 0."""
-    low, high = table.min(axis=0), table.max(axis=0)
-    return ((low >= 0) & (high > 0)).astype(np.int64) - ((high <= 0) & (low < 0))
+def _sign(lowest: float, highest: float) -> int:
+    """Return the sign of all values other than 0; 0 if they have both signs or are all 0."""
+    return int(lowest >= 0 < highest) - int(highest <= 0 > lowest)
 
 
 def _fit_slopes(values: Float64, weights: Float64) -> Float64:
@@ -94,40 +94,42 @@ class ScaleGuard:
 
     def __init__(self, scales: Mapping[str, FeatureScale], names: Iterable[str]) -> None:
         self._scales = {name: scales[name] for name in names if name in scales}
-        # (lists,) the deviations of each feature, and its sign, in each part of the first lists.
-        self._first: list[dict[str, tuple[Float64, int]]] = []
+        # Of each feature in each part of the first lists: (lists,) the deviations, and the range.
+        self._first: list[dict[str, tuple[Float64, float, float]]] = []
         self._count, self._done = 0, not self._scales
 
     def add(self, names: tuple[str, ...], table: npt.NDArray[np.floating], sizes: Int64) -> None:
         """Add lists, a table (candidates, columns), unless the first ones were compared before."""
         if self._done or not len(deviations := _measure_deviations(table, sizes)):
             return
-        parts = zip(deviations.T, _signs(table).tolist(), strict=True)
-        self._first.append(dict(zip(names, parts, strict=True)))
+        ends = table.min(axis=0).tolist(), table.max(axis=0).tolist()
+        self._first.append(dict(zip(names, zip(deviations.T, *ends, strict=True), strict=True)))
         self._count += len(deviations)
         if self._count < _FIRST:
             return
         first, self._first, self._done = self._first, [], True
         for name, scale in self._scales.items():
-            parts = [part[name] for part in first if name in part]
-            deviations = np.concatenate([np.zeros(0), *(of for of, _ in parts)])
+            if not (parts := [part[name] for part in first if name in part]):
+                continue
+            of_parts, lowest, highest = zip(*parts, strict=True)
+            deviations, sign = np.concatenate(of_parts), _sign(min(lowest), max(highest))
             if len(deviations) >= _FIRST and (
-                change := _describe_change(name, scale, deviations, {sign for _, sign in parts})
+                change := _describe_change(name, scale, deviations, sign)
             ):
                 warn_user(change)
 
 
-def _describe_change(name: str, scale: FeatureScale, deviations: Float64, signs: set[int]) -> str:
+def _describe_change(name: str, scale: FeatureScale, deviations: Float64, sign: int) -> str:
     """Return a sentence if a feature has changed, else an empty text.
 
     Args:
         name: of the feature.
         scale: in the adaptation lists.
         deviations: (lists,) in new lists.
-        signs: of its values in parts of these lists.
+        sign: of its values in these lists.
     """
     lists, varying = f"the first {len(deviations)} lists", deviations[deviations > 0]
-    if scale.sign and signs == {-scale.sign}:
+    if scale.sign and sign == -scale.sign:
         return (
             f"all values of {name} in {lists} have the sign opposite to that in the adaptation "
             "lists: check the sign"

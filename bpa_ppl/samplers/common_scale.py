@@ -26,7 +26,7 @@ from scipy.special import logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.densities.mode import find_mode, mode_of, require_mode
+from bpa_ppl.densities.mode import find_mode, mode_of
 from bpa_ppl.densities.newton import Mode, combine_components
 from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, unflatten
 from bpa_ppl.densities.weights_target import choose_coordinates
@@ -179,16 +179,6 @@ class _ConditionalModes(NamedTuple):
     def log_evidence(self) -> float:
         """The logarithm of p(A), by a sum over the scales."""
         return float(logsumexp(self.log_p) + np.log(_STEP))
-
-
-def estimate_evidence(target: Target) -> float:
-    """Return log p(A), by Laplace's approximation, given each scale if the scale is unknown.
-
-    Raises:
-        UsageError: if no mode is found.
-    """
-    conditional = None if target.prior.scale is None else _find_modes(target)
-    return (require_mode(target) if conditional is None else conditional).log_evidence
 
 
 def _find_modes(target: Target) -> _ConditionalModes | None:

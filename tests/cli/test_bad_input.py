@@ -132,7 +132,6 @@ ALONE = [
     ("weights a.nc -o x --draw 3", "--draw", "--point draw"),
     ("weights a.nc -o x --point mode --draw 3", "--draw", "--point draw"),
     ("judge x -o y --unchecked", "--unchecked", "--prior"),
-    ("judges a.nc --cascade", "--cascade", "--price"),
     ("subdomains a b -o x --side target", "--side", "--induction lda"),
     ("phrases extract a b c -o x --keep 0", "--keep", "--like"),
     (f"phrases weigh a b -o x --dev c {CORPORA} --negatives source", "--negatives", "--form svm"),

@@ -44,8 +44,7 @@ PARSED = {
     "--moved-file": "lm=other.txt,{}",
     "--posterior": "mine={}",  # of `compare`
     **dict.fromkeys(["--default", "--draws", "--likelihood", "--missing"]),
-    **dict.fromkeys(["--model", "--price"]),
-    **dict.fromkeys(["--rule", "--samplers", "--set"]),
+    **dict.fromkeys(["--model", "--rule", "--samplers", "--set"]),
     **dict.fromkeys(["--categorical", "--exclude", "--features", "--missing"]),
 }
 

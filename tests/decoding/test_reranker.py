@@ -463,6 +463,17 @@ def test_a_missing_score_is_the_mean_given_the_others(draws: Draws) -> None:
     assert pickle.loads(pickle.dumps(reward))([None, 1.0, 2.0]) == reward([None, 1.0, 2.0])
 
 
+def test_all_features_may_be_computed() -> None:
+    """Then no numbers are given."""
+    names = ("system=X", "system=Y")
+    settings = {"column": "system", "values": ["X", "Y"]}
+    source = SourceRecord(source="indicators", settings=settings, feature_names=names)
+    record = Record(recipe=RecipeRecord(sources=(source,)))
+    draws = name_weights(np.tile([1.0, -1.0], (1, 4, 1)), names, record=record)
+    reranker = Reranker(draws, unchecked=True)
+    assert reranker.choose(["a", "b"], {}, system=["Y", "X"]).text == "b"
+
+
 def test_a_missing_score_is_named(draws: Draws) -> None:
     reranker = Reranker(draws)
     for function in (reranker.reward(), reranker.aggregate(), reranker.reward(missing="none")):

@@ -115,6 +115,21 @@ def test_only_the_first_lists_are_compared() -> None:
     assert warnings_of(Reranker(draws, unchecked=True), single) == []
 
 
+def test_zeros_have_no_sign() -> None:
+    """Counts of errors, and their negatives: most lists have some without any."""
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(1.0, (60, 3, 1)).astype(np.float64)
+    lists = from_lists([list("abc")] * 60, counts, ["errors"])
+    scales = feature_scales(lists[:40], [1.0])
+    assert scales["errors"].sign == 1
+    for factor, warned in ((-1, 1), (1, 0)):
+        guard = ScaleGuard(scales, ["errors"])
+        with capture_notes() as notes:
+            for one in lists[40:].chunks(1):
+                guard.add(("errors",), factor * one.features, one.sizes)
+        assert len(notes) == warned
+
+
 def test_few_lists_and_rare_features_are_not_compared() -> None:
     rng = np.random.default_rng(0)
     few = feature_scales(judged(4, rng), SKILL)

@@ -114,36 +114,22 @@ def judges(
     output: shared.OutputPath | None = None,
     reading: shared.Reading = shared.Reading(),
     judgements: list[Path] | None = None,
-    prices: Annotated[
-        dict[str, float] | None,
-        shared.make_parameter(
-            shared.parse_numbers,
-            "Price of a judge for one list, as NAME=NUMBER: finds the cheapest jury that is as "
-            "good as all judges.",
-            several=True,
-            name="--price",
-        ),
-    ] = None,
-    cascade: bool = False,
     unchecked: shared.Unchecked = False,
     as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,
 ) -> None:
     """Print what each judge, or other feature, is worth, and whether more labels would help.
 
-    Example: `bpa judges posterior.nc judged.jsonl --price gpt=0.02 --output judges.png`
+    Example: `bpa judges posterior.nc judged.jsonl --output judges.png`
 
     Args:
         output: Picture (.png, .svg or .pdf).
         judgements: Answers that `bpa judge` wrote about these lists or one of their files, as given
             to `bpa adapt`.
-        cascade: Find out from which probability on the judges of the highest price are worth
-            asking; of preferences.
     """
     from bpa_ppl.diagnostics.pages.figures import write_figure
     from bpa_ppl.extras.judging.juries import judges as value_judges
 
-    shared.require_with("--price", prices, cascade=cascade)
     if output is not None and output.suffix.lower() not in _PICTURES:
         raise unknown_name("ending", output.suffix, _PICTURES, "output", owner=output)
     draws = read_weight_draws(posterior)
@@ -154,7 +140,7 @@ def judges(
     reading = reading.of_recorded(draws.record, paths)
     keep_recorded_files(draws.record, *paths, output=output)
     lists = reading.read_together(paths, judgements or (), roles=roles_for(draws))
-    result = value_judges(draws, lists, prices=prices, cascade=cascade, unchecked=unchecked)
+    result = value_judges(draws, lists, unchecked=unchecked)
     print(json.dumps(result.as_dict(), indent=2) if as_json else result)
     if output is not None:
         write_figure(result.figure(), output, dpi=150)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,11 +12,10 @@ import jax
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, structs
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from bpa_ppl._runtime.arguments import require
-from bpa_ppl._runtime.arrays import Float64, is_number, to_float
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
@@ -35,14 +34,13 @@ from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
 from bpa_ppl.diagnostics.ways.paired import estimate_error
 from bpa_ppl.diagnostics.ways.reliability import Promise, Reliability
 from bpa_ppl.diagnostics.ways.simple_ways import values_of
-from bpa_ppl.errors import DataError, UsageError, list_names, quote
+from bpa_ppl.errors import DataError
 from bpa_ppl.gains.judged import Judged
-from bpa_ppl.lists.labels import find_positions, matches
+from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.lists.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
-from bpa_ppl.samplers.common_scale import estimate_evidence
 from bpa_ppl.samplers.laplace import Laplace
 
 if TYPE_CHECKING:
@@ -53,8 +51,6 @@ if TYPE_CHECKING:
 
 #: (Q,) whether each feature is kept; True keeps all of them.
 _Kept = npt.NDArray[np.bool_] | bool
-#: Which features each priced judge has, (Q,).
-_Groups = dict[str, npt.NDArray[np.bool_]]
 
 #: The variance of a weight that is left out, as a share of its prior variance.
 _FIXED = 1e-8
@@ -64,12 +60,8 @@ _ENDS = (0.05, 0.95)  # the ends of 90% intervals
 #: A judge counts if it is this many standard errors better than chance.
 _CHANCE = 2.0
 _PROMISES = (0.8, 0.85, 0.9)  # agreements with the judge
-#: A jury is as good as all judges if it loses at most this gain, and its log evidence is higher by
-#: at least this. The gain of few lists alone is too noisy: docs/extras/judges.md, "Prices".
-_LARGEST_LOSS, _EVIDENCE = 0.005, 0.5
 _AIM = 0.01  # the gain that further labels should win
 _LEAST_PART = 5  # the least number of lists for a point of the learning curve
-_SURE = 1e-9  # the least probability of an answer, so that its logit is finite
 
 
 @dataclass(frozen=True)
@@ -100,63 +92,6 @@ class JudgeRow:
     evidence: float
 
 
-class Jury(Struct, frozen=True):
-    """Some of the judges.
-
-    Attributes:
-        judges: the judges that have a price.
-        price: the price of all their scores for one list.
-        lost: the gain by leave-one-out that is lost compared with all judges.
-        error: the standard error of `lost`.
-        evidence: the log Bayes factor for including all other judges.
-
-    >>> Jury(("gpt",), 0.02, 0.001, 0.004, -1.5).price
-    0.02
-    """
-
-    judges: tuple[str, ...]
-    price: float
-    lost: float
-    error: float
-    evidence: float
-
-
-class Cascade(Struct, frozen=True):
-    """A cascade: expensive judges are asked only if the others are less sure than a probability.
-
-    Attributes:
-        expensive: the judges with the highest price.
-        below: ask them if the choice of the other judges has a lower probability.
-        share: the share of the pairs about which they are asked.
-        gain: the accuracy by leave-one-out.
-        price: the mean price of a list.
-        saved: the share of the price of all judges that is saved.
-        worth: the cost of a wrong choice from which it pays to ask at a higher probability, too.
-
-    >>> print(Cascade(("gpt",), 0.8, 0.0, 0.9, 0.02, 1.0, 5.0))
-    asking gpt is expected to win less than 0.005
-    """
-
-    expensive: tuple[str, ...]
-    below: float
-    share: float
-    gain: float
-    price: float
-    saved: float
-    worth: float
-
-    def __str__(self) -> str:
-        names = ", ".join(self.expensive)
-        if not self.share:
-            return f"asking {names} is expected to win less than {_LARGEST_LOSS:g}"
-        return (
-            f"ask {names} where the others are less sure than {self.below:.2f}, in "
-            f"{100 * self.share:.0f}% of the cases: accuracy {self.gain:.3f} for {self.price:.3g} "
-            f"a list, saves {100 * self.saved:.0f}%; ask where they are surer, too, if a wrong "
-            f"choice costs more than {self.worth:.3g}"
-        )
-
-
 @dataclass(frozen=True)
 class Judges(Outcome):
     """The value of the judges of a posterior; `str` gives the table.
@@ -173,9 +108,6 @@ class Judges(Outcome):
         remaining: the gain that exact weights would win, and its 90 % interval.
         further: the number of further lists that would win 0.01, and a 90 % interval; None if no
             number does.
-        juries: the juries that remain if priced judges leave one after the other, the cheapest
-            first; empty without prices.
-        cascade: the cascade, if it was requested.
         promises: how many choices can be promised to agree with the judge in 80, 85 and 90 %, now
             and with twice the labels; empty if the lists were not answers about pairs.
 
@@ -195,15 +127,7 @@ class Judges(Outcome):
     correlation: tuple[tuple[float, ...], ...]
     remaining: tuple[float, float, float]
     further: tuple[int | None, ...]
-    juries: tuple[Jury, ...] = ()
-    cascade: Cascade | None = None
     promises: tuple[Promise, ...] = ()
-
-    @property
-    def cheapest(self) -> Jury | None:
-        """The cheapest jury that is as good as all judges; None without prices."""
-        good = (j for j in self.juries if j.lost <= _LARGEST_LOSS and j.evidence <= -_EVIDENCE)
-        return next(good, self.juries[-1] if self.juries else None)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain data, for JSON."""
@@ -240,12 +164,6 @@ class Judges(Outcome):
             labels = format_count(expected, "more label")
             labels += f" would win {_AIM:g} ({least} to {most})"
         notes.append(f"{labels}: {exact}")
-        for jury in self.juries:
-            names = "all" if jury is self.juries[-1] else ", ".join(jury.judges) or "only free ones"
-            good = ": the cheapest that is as good as all" if jury is self.cheapest else ""
-            loss = f"loses {jury.lost:+z.3f} ± {jury.error:.3f}, evidence {-jury.evidence:+z.1f}"
-            notes.append(f"for {jury.price:.3g} a list, {names}: {loss}{good}")
-        notes += [] if self.cascade is None else [str(self.cascade)]
         notes += [
             f"with {one.confidence:.0%} confidence, an agreement of {one.agree:.0%} can be "
             f"promised for {one.share:.0%} of the choices, and with {2 * size} labels for about "
@@ -257,12 +175,12 @@ class Judges(Outcome):
         return title, Table((*header, "largest correlation"), rows), notes
 
     def figure(self) -> Figure:
-        """Draw weights, what is lost without each judge, correlations, labels and juries."""
+        """Draw weights, what is lost without each judge, correlations and labels."""
         from matplotlib import colormaps
         from matplotlib.figure import Figure
 
         names, place = [label(row.name) for row in self.rows], np.arange(len(self.rows))
-        heights = [*[0.28 * len(place) + 1] * 2, *[2.2] * (1 + bool(self.juries))]
+        heights = [*[0.28 * len(place) + 1] * 2, 2.2]
         figure = Figure((5.6, sum(heights)), layout="constrained")
         parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
         numbers = np.array([astuple(row)[1:] for row in self.rows]).T
@@ -274,7 +192,7 @@ class Judges(Outcome):
         right.set(xlabel="lost without it (below 0: won)", ylim=(len(place) - 0.5, -0.5))
         for axes in (left, right):
             axes.axvline(0, color="0.6", linewidth=1)
-        matrix, labels, *frontier = [part.subplots() for part in parts[1:]]
+        matrix, labels = [part.subplots() for part in parts[1:]]
         colours = colormaps["RdBu_r"].resampled(20)  # the image has few
         image = matrix.imshow(self.correlation, cmap=colours, vmin=-1, vmax=1, aspect="auto")
         parts[1].colorbar(image, ax=matrix, label="correlation")
@@ -285,23 +203,10 @@ class Judges(Outcome):
         won, low, high = self.curve[-1][1] + np.array(self.remaining)
         labels.axhline(won, color="C2", linestyle="--")
         labels.axhspan(low, high, color="C2", alpha=0.2)
-        if (best := self.cheapest) is not None:
-            parts = zip(*map(structs.astuple, self.juries), strict=True)
-            (axes,), (_, price, lost, error, _) = frontier, parts
-            axes.set(xlabel="price of a list (star: as good as all)", ylabel=f"{self.unit} lost")
-            axes.errorbar(price, lost, yerr=error, fmt="o-")
-            axes.plot(best.price, best.lost, "*", color="C3", markersize=16)
         return figure
 
 
-def judges(
-    posterior: Posterior,
-    lists: NBest,
-    *,
-    prices: Mapping[str, float] | None = None,
-    cascade: bool = False,
-    unchecked: bool = False,
-) -> Judges:
+def judges(posterior: Posterior, lists: NBest, *, unchecked: bool = False) -> Judges:
     """Return the value of each judge of a posterior, and how much more labels would win.
 
     Gains are by leave-one-out: the accuracy on preferences, otherwise the share of the headroom,
@@ -315,22 +220,14 @@ def judges(
       judges err in one more list.
     * Each draw of the posterior is taken as the exact weights, and compared with the mean weights
       by its own probabilities or scores. Further lists add as much information as the present ones.
-    * Expensive judges are worth asking if their price is below the cost of a wrong choice times
-      E max(p, 1 − p) − max(E p, 1 − E p), where p is the probability after their answer (the
-      expected value of information; Raiffa & Schlaifer 1961).
 
     Args:
         posterior: a posterior of `adapt`.
         lists: the lists that it was adapted to.
-        prices: the prices of judges for one list, by the name or label of their features; other
-            judges are free.
-        cascade: whether to find out when the judges with the highest price are worth asking.
         unchecked: use the posterior although it fails its check.
 
     Raises:
-        DataError: if these are other lists, the model or prior is not a default one, or there are
-            no preferences for a cascade.
-        UsageError: if a price is not allowed.
+        DataError: if these are other lists, or the model or prior is not a default one.
         NotConverged: if the posterior fails `check` and `unchecked` is false.
 
     >>> from bpa_ppl import adapt, from_lists
@@ -341,7 +238,7 @@ def judges(
     >>> [row.name for row in result.rows if row.sign > 0.95], result.unit
     (['gpt', 'tests'], 'accuracy')
     """
-    draws, prices = as_weight_draws(posterior), dict(prices or {})
+    draws = as_weight_draws(posterior)
     require(lists, NBest, "judges are valued on n-best lists (NBest)", "lists")
     if not unchecked:
         refuse_unconverged(draws)
@@ -358,38 +255,18 @@ def judges(
             reason = "the posterior was adapted to no lists: adapt to judgements or references"
         if reason:
             raise DataError(reason, lists.origin, code="mismatch")
-        groups, refits = _group(target.features, prices), _Refits(target)
+        refits = _Refits(target)
         if not len(refits.judged.lists):
             message = "all answers are ties, which show nothing about judges: add preferences"
             raise DataError(message, lists.origin, code="no-data")
         sample = refits.full if draws.draws.kind == "point" else draws
         unit = ACCURACY if refits.judged.pairs is not None else "headroom"
         curve = refits.learn_curve(lists, start, options)
-        cascade_plan = refits.plan_cascade(groups, prices) if cascade else None
-        juries = refits.shrink_jury(groups, prices) if prices else ()
         remaining, further = refits.forecast(sample)
         rows, correlation, effective = *refits.make_rows(sample), refits.count_effective()
     reliability = Reliability.of(draws.record)
     promises = () if reliability is None else tuple(map(reliability.promise, _PROMISES))
-    parts = rows, unit, curve, effective, correlation, remaining, further, juries, cascade_plan
-    return Judges(*parts, promises)
-
-
-def _group(names: Sequence[str], prices: Mapping[str, float]) -> _Groups:
-    """Return which features each priced judge has.
-
-    Raises:
-        UsageError: if a price is not a positive number, or there is no such judge.
-    """
-    groups = {name: np.array([matches(one, [name]) for one in names]) for name in prices}
-    for name, price in prices.items():
-        if not (is_number(price) and 0 < to_float(price) < np.inf and groups[name].any()):
-            message = (
-                f"{name}={quote(price)} is not a positive price of one of {list_names(names)}: "
-                "judges without a price are free"
-            )
-            raise UsageError(message, parameter="prices", code="bad-number")
-    return groups
+    return Judges(rows, unit, curve, effective, correlation, remaining, further, promises)
 
 
 @dataclass(frozen=True)
@@ -423,10 +300,6 @@ class _Refits:
         prior = prior._replace(mean=mean, variance=None, covariance=covariance, scale=scale)
         data = target.data._replace(prior=prior)
         return replace(target, data=data, start={**target.start, WEIGHTS: mean})
-
-    def compute_evidence(self, kept: _Kept) -> float:
-        """Return the log evidence of the features that are kept."""
-        return estimate_evidence(choose_coordinates(self.build_target(kept)))
 
     def draw(self, kept: _Kept) -> WeightDraws:
         """Return weighted draws of the posterior of the features that are kept."""
@@ -547,56 +420,6 @@ class _Refits:
         )
         return (expected, low, high), tuple(further)
 
-    def shrink_jury(self, groups: _Groups, prices: Mapping[str, float]) -> tuple[Jury, ...]:
-        """Return the juries that remain if priced judges leave, the cheapest first.
-
-        The next judge to leave is the one without which the evidence falls least for its price.
-        The evidence varies less than the gain of few lists.
-        """
-        kept: _Kept = True
-        names = tuple(groups)
-        juries = [Jury(names, sum(prices.values()), 0.0, 0.0, 0.0)]
-        while names:
-            remaining = {name: kept & ~groups[name] for name in names}
-            evidence = self.compute_evidence(kept)
-            losses = {n: evidence - self.compute_evidence(rest) for n, rest in remaining.items()}
-            worst = min(names, key=lambda name: losses[name] / prices[name])
-            names, kept = tuple(name for name in names if name != worst), remaining[worst]
-            price = sum(prices[name] for name in names)
-            juries.append(Jury(names, price, *self.measure_loss(kept)))
-        return tuple(juries[::-1])
-
-    def plan_cascade(self, groups: _Groups, prices: Mapping[str, float]) -> Cascade:
-        """Return when the judges with the highest price are worth asking."""
-        judged = self.judged
-        if judged.pairs is None:
-            message = "graded lists have no calibrated probabilities: a cascade needs preferences"
-            raise DataError(message, judged.lists.origin, code="not-supported")
-        expensive = tuple(name for name in groups if prices[name] == max(prices.values()))
-        others = ~np.any([groups[name] for name in expensive], axis=0)
-        if not expensive or not others.any():
-            message = "a cascade needs a priced judge and another one that costs less: pass prices"
-            raise UsageError(message, parameter="prices", code="missing-setting")
-        posteriors = self.draw(others), self.full
-        left_out = [leave_out(draws, judged.lists) for draws in posteriors]
-        both = [one.predict_answers(judged)[:, 0] for one in left_out]
-        p = np.clip(both, _SURE, 1 - _SURE)
-        order = np.argsort(np.maximum(p[0], 1 - p[0]))
-        (before, after), weight = p[:, order], judged.pairs.weight[order]
-        sure, later = np.maximum(before, 1 - before), np.where(before < 0.5, -1, 1) * logit(after)
-        scale = measure_change(sure, later, weight)
-        # Ask about the least sure pairs, until asking about the others wins no more than the
-        # tolerance, by the formula and by the judged pairs, whose changes may have heavy tails.
-        value = np.stack([estimate_value(sure, scale), np.maximum(1 - 2 * expit(later), 0.0)])
-        unasked = (weight * value)[:, ::-1].cumsum(axis=1).max(axis=0)[::-1] / weight.sum()
-        asked = int(np.argmax(np.append(unasked, 0.0) <= _LARGEST_LOSS))
-        right = np.heaviside(np.append(after[:asked], before[asked:]) - 0.5, 0.5)
-        below, extra = sure[:asked].max(initial=0.5), sum(prices[name] for name in expensive)
-        worth = extra / max(float(estimate_value(np.array([below]), scale)[0]), _SURE)
-        of_all, share = sum(prices.values()), asked / len(sure)
-        saved, gain = (1 - share) * extra, float(np.average(right, weights=weight))
-        return Cascade(expensive, float(below), share, gain, of_all - saved, saved / of_all, worth)
-
 
 def count_independent(losses: Float64) -> float:
     """Return how many independent judges K judges are worth, from their losses, (lists, K).
@@ -623,28 +446,3 @@ def bound_independent(losses: Float64) -> tuple[float, float]:
     ends = more, [count_independent(losses[s]) for s in samples]
     low, high = (float(np.quantile(x, q)) for x, q in zip(ends, _ENDS, strict=True))
     return low, high
-
-
-def measure_change(sure: Float64, after: Float64, weight: Float64) -> float:
-    """Return the standard deviation of the logit of a probability after a further answer.
-
-    The deviation is from the regression on the logit before the answer, `sure` (n,), at least ½,
-    in which those close to ½ count more. `after` and `weight` are (n,).
-    """
-    before, share = logit(sure), weight * sure * (1 - sure)
-    slope = share @ (before * after) / max(share @ before**2, _SURE)
-    return float(np.sqrt(np.average((after - slope * before) ** 2, weights=share)))
-
-
-def estimate_value(sure: Float64, scale: float) -> Float64:
-    """Return how much a further answer is expected to raise the probability of a right choice.
-
-    Its logit then has the deviation s, and a mean that keeps the average probability (MacKay 1992).
-
-    >>> estimate_value(np.array([0.5, 0.9, 0.99]), 1.5).round(3).tolist()
-    [0.234, 0.006, 0.0]
-    """
-    unit = np.linspace(-6, 6, 601)
-    share, centre = np.exp(-(unit**2) / 2), logit(sure) * np.sqrt(1 + np.pi * scale**2 / 8)
-    later = expit(centre[:, None] + scale * unit)
-    return np.asarray(np.maximum(1 - 2 * later, 0.0) @ share / share.sum())

@@ -57,10 +57,8 @@ def html() -> str:
     posterior.attrs["command"] = "bpa adapt lists </code><script>console.log('ran')</script>"
     terms = Table(("feature", "weight", "interval"), [(name, -0.25, "0 to 1") for name in NAMES])
     texts = ["他喜欢猫。" * 30, "a " * 50, "قط أبيض " * 30]
-    sides = side_by_side(
-        "1", [("source", "x" * 90)], ["before: " + "X" * 60, "b", "c"], texts, [terms]
-    )
-    section = Section("Which choices changed", [sides])
+    sides = side_by_side("1", [("source", "x" * 90)], ["before: " + "X" * 60, "b", "c"], texts)
+    section = Section("Which choices changed", [sides, terms])
     return posterior_page(posterior, answer=(Headline("Yes, it helped."), [section]))
 
 

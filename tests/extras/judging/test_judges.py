@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -23,12 +22,9 @@ from bpa_ppl.extending import observe, prepare
 from bpa_ppl.extras.judging.juries import (
     JudgeRow,
     Judges,
-    Jury,
     bound_independent,
     count_independent,
-    estimate_value,
     judges,
-    measure_change,
 )
 from bpa_ppl.extras.judging.session import Session
 
@@ -65,7 +61,7 @@ def posterior(lists: NBest) -> bpa.Draws:
 
 @pytest.fixture(scope="module")
 def result(lists: NBest, posterior: bpa.Draws) -> Judges:
-    return judges(posterior, lists, prices={"dear": 3.0, "cheap": 1.0, "noise": 0.5}, cascade=True)
+    return judges(posterior, lists)
 
 
 def oriented(lists: NBest) -> np.ndarray:
@@ -205,20 +201,16 @@ def test_a_constant_judge_has_no_sign() -> None:
 
 
 @pytest.mark.slow
-def test_copies_of_one_judge_are_worth_one_and_the_cheapest_copy_is_left() -> None:
+def test_copies_of_one_judge_are_worth_one() -> None:
     x, lists = simulated(60, 2, TRUE[:1] * 2)
     names = ["a", "b", "c"]
     first = [answer[0][0] == 0 for answer in lists.sentence_extras["preferences"]]
     copies = pairs(np.repeat(x, 3, axis=1), first, names)
-    prices = {"a": 3.0, "b": 1.0, "c": 2.0}
-    found = judges(bpa.adapt(copies, sampler="laplace"), copies, prices=prices)
+    found = judges(bpa.adapt(copies, sampler="laplace"), copies)
     assert found.effective == pytest.approx((1, 1, 1, 3))
-    assert [jury.judges for jury in found.juries] == [(), ("b",), ("b", "c"), ("a", "b", "c")]
-    assert [jury.price for jury in found.juries] == [0, 1, 3, 6]
-    assert found.juries[0].lost > 0.2
-    assert [jury.lost for jury in found.juries[1:]] == pytest.approx([0, 0, 0])
+    assert [row.lost for row in found.rows] == pytest.approx([0, 0, 0])
     # That no choice differs in 60 lists is no proof that none ever does.
-    assert [jury.error for jury in found.juries[1:]] == pytest.approx([1 / 62, 1 / 62, 0])
+    assert [row.error for row in found.rows] == pytest.approx([1 / 62] * 3)
     assert np.array(found.correlation) == pytest.approx(np.ones((3, 3)))
 
 
@@ -273,67 +265,6 @@ def test_the_sentence_on_labels(result: Judges) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weights", [(1.0, 1.0), (1.0, 2.0), (1.5, 0.5)])
-def test_the_value_of_asking_is_what_answers_win(weights: tuple[float, float]) -> None:
-    """Cheap and expensive scores with known weights: which choices become right by asking."""
-    rng = np.random.default_rng(4)
-    x = rng.normal(size=(200_000, 2)) @ np.linalg.cholesky([[1.0, 0.4], [0.4, 1.0]]).T
-    margin = x @ weights
-    first = rng.random(len(x)) < expit(margin)
-    # Given the cheap score alone, the margin is normal; p is its mean probability, on a grid.
-    mean, deviation = (weights[0] + 0.4 * weights[1]) * x[:, 0], weights[1] * np.sqrt(1 - 0.4**2)
-    grid, unit = np.linspace(-20, 20, 801), np.linspace(-6, 6, 301)
-    share = np.exp(-(unit**2) / 2) / np.exp(-(unit**2) / 2).sum()
-    before = np.interp(mean, grid, expit(grid[:, None] + deviation * unit) @ share)
-    sure, side = np.maximum(before, 1 - before), np.where(before < 0.5, -1, 1)
-    scale = measure_change(sure, side * margin, np.ones(len(x)))
-    assert scale == pytest.approx(deviation, rel=0.1)
-    won = ((margin > 0) == first) * 1.0 - ((before > 0.5) == first)
-    for low in (0.5, 0.6, 0.7, 0.8):
-        here = (sure >= low) & (sure < low + 0.1)
-        error = won[here].std() / np.sqrt(here.sum())
-        assert won[here].mean() == pytest.approx(
-            estimate_value(sure[here], scale).mean(), abs=4 * error + 0.005
-        )
-
-
-@pytest.mark.slow
-def test_a_cascade_asks_where_it_matters() -> None:
-    true, prices = np.array([1.2, 2.5]), {"dear": 1.0, "cheap": 0.1}
-    _, lists = simulated(240, 8, true)
-    found = judges(bpa.adapt(lists, sampler="laplace"), lists, prices=prices, cascade=True)
-    assert found.cascade is not None
-    share = found.cascade.share
-    assert found.cascade.expensive == ("dear",)
-    assert 0.1 < share < 0.6
-    assert found.cascade.price == pytest.approx(0.1 + share)
-    assert found.cascade.saved == pytest.approx((1 - share) / 1.1)
-    # With the true weights: the least sure by the cheap judge are those with the smallest scores.
-    x = oriented(lists)
-    unsure = np.abs(x[:, 1]) <= np.quantile(np.abs(x[:, 1]), share)
-    right = np.where(unsure, x @ true > 0, x[:, 1] > 0)
-    assert found.cascade.gain == pytest.approx(right.mean(), abs=0.02)
-    assert found.cascade.gain == pytest.approx(found.curve[-1][1], abs=0.02)
-    # P(right) of the cheap judge alone is the share of right choices of as large scores.
-    edge = np.quantile(np.abs(x[:, 1]), [share - 0.1, share + 0.1])
-    near = (np.abs(x[:, 1]) > edge[0]) & (np.abs(x[:, 1]) < edge[1])
-    assert found.cascade.below == pytest.approx(np.mean(x[near, 1] > 0), abs=0.15)
-
-
-def test_the_cheapest_jury_loses_little_and_has_higher_evidence(result: Judges) -> None:
-    full = Jury(("a", "b"), 2.0, 0.0, 0.0, 0.0)
-    for lost, evidence, good in ((0.005, -0.5, True), (0.006, -2.0, False), (0.0, -0.4, False)):
-        small = Jury(("a",), 1.0, lost, 0.01, evidence)
-        assert replace(result, juries=(small, full)).cheapest == (small if good else full)
-    assert replace(result, juries=()).cheapest is None
-    # A judge that says nothing is left out first.
-    *_, two, three = result.juries
-    assert (two.judges, three.judges) == (("dear", "cheap"), NAMES)
-    assert result.cheapest is not None
-    assert "noise" not in result.cheapest.judges
-
-
-@pytest.mark.slow
 def test_graded_lists_have_shares_of_the_headroom() -> None:
     rng = np.random.default_rng(6)
     x = rng.normal(size=(40, 4, 2))
@@ -347,8 +278,6 @@ def test_graded_lists_have_shares_of_the_headroom() -> None:
     assert found.curve[-1][1] == pytest.approx((of_good - mean) / (best - mean), abs=0.05)
     assert found.rows[0].lost > 0.5 > abs(found.rows[1].lost)
     assert found.effective[3] == 1
-    with pytest.raises(bpa.DataError, match="no calibrated probabilities: a cascade"):
-        judges(posterior, lists, prices={"good": 1.0}, cascade=True)
 
 
 @pytest.mark.slow
@@ -367,15 +296,6 @@ def test_rankings_are_valued_where_jax_has_no_float64() -> None:
 def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Draws) -> None:
     with pytest.raises(bpa.DataError, match="not the lists that the posterior was adapted to"):
         judges(posterior, lists[:50])
-    requests: dict[str, dict[str, Any]] = {
-        r"gpt=1\.0 is not a positive price of one of dear": {"prices": {"gpt": 1.0}},
-        r"dear=-1\.0 is not a positive": {"prices": {"dear": -1.0}},
-        "a cascade needs a priced judge": {"cascade": True},
-        "another one that costs less": {"prices": dict.fromkeys(NAMES, 1.0), "cascade": True},
-    }
-    for message, options in requests.items():
-        with pytest.raises(bpa.UsageError, match=message):
-            judges(posterior, lists, **options)
     adapted = {
         "only the default model with a Gaussian prior": {"prior": "horseshoe"},
         "was adapted to no lists: adapt to judgements": {"likelihood": "none"},
@@ -408,12 +328,9 @@ def test_the_command_prints_and_draws(
     monkeypatch.chdir(tmp_path)
     bpa.write_nbest(lists, "judged.jsonl")
     succeed("adapt", "judged.jsonl", "-w", "none", "--sampler", "laplace", "-o", "p.nc")
-    prices = "--price", "dear=2", "--price", "cheap=1"
-    shown = succeed("judges", "p.nc", *prices, "--cascade", "-o", "judges.png")
+    shown = succeed("judges", "p.nc", "-o", "judges.png")
     assert Path("judges.png").read_bytes()[:4] == b"\x89PNG"
     assert "60 judged lists, accuracy" in shown.out
-    assert "the cheapest that is as good as all" in shown.out
-    assert "ask dear where the others are less sure than" in shown.out
     refused(
         "judges",
         "p.nc",
@@ -428,9 +345,8 @@ def test_the_command_prints_and_draws(
     bpa.write_nbest(simulated(20, 9)[1], "more.jsonl")
     several = "more.jsonl", "judged.jsonl", "--judgements", "answers.jsonl"
     succeed("adapt", *several, "-w", "none", "--sampler", "laplace", "-o", "q.nc")
-    data = json.loads(succeed("judges", "q.nc", *several, *prices, "--json").out)
+    data = json.loads(succeed("judges", "q.nc", *several, "--json").out)
     assert [row["name"] for row in data["rows"]] == list(NAMES)
-    assert data["juries"][-1]["price"] == 3
     assert data["curve"][-1][0] == 80
     Path("judged.jsonl").unlink()
     refused("judges", "p.nc", mention="judged.jsonl")
