@@ -113,7 +113,7 @@ def test_all_parameters_are_known_as_outputs_or_others() -> None:
     commands, unknown, names = list_commands()
     assert unknown == set()
     assert {output for command in commands for output in command.outputs} == {
-        *("--output", "--details", "--probabilities", "--ask", "--rounds")
+        *("--output", "--details", "--probabilities", "--ask")
     }
     assert {("adapt",), ("compare",), ("phrases", "mix")} <= {of.words for of in commands}
     assert names >= READ | {*PARSED}  # none in vain

@@ -16,15 +16,7 @@ import pytest
 from joblib import delayed
 
 from bpa_ppl import BpaWarning, from_lists
-from bpa_ppl._runtime.messages import (
-    LOGGER,
-    Note,
-    capture_notes,
-    format_table,
-    format_with_spread,
-    log_info,
-    replay,
-)
+from bpa_ppl._runtime.messages import LOGGER, Note, capture_notes, format_table, log_info, replay
 from bpa_ppl._runtime.progress import reporter
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.extending import WarningsHandler, match, warn_user
@@ -175,8 +167,3 @@ def test_cells_are_padded_to_the_widest_of_their_column(
     rows: list[tuple[str, ...]], options: dict[str, Any], lines: list[str]
 ) -> None:
     assert format_table(rows, **options).split("\n") == lines
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e20, 1e59])
-def test_numbers_with_a_spread_are_short(scale: float) -> None:
-    assert len(format_with_spread(scale, scale / 9)) < 40
