@@ -66,6 +66,7 @@ def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     assert sorted(os.listdir()) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["-O", "-OO"])
 def test_help_without_assertions_and_docstrings(option: str) -> None:
     """Descriptions of options are missing then, and nothing else."""

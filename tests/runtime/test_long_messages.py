@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, NBest, adapt, check, from_lists
+from bpa_ppl import Draws, NBest, Reranker, adapt, check, from_lists, rerank
 from bpa_ppl._runtime.messages import capture_notes, warn_user
 from bpa_ppl.errors import BpaError, list_names, unknown_name
+from bpa_ppl.posterior.weight_draws import name_weights
 
 NAMES = [f"feature_{k}" for k in range(5000)]
 _LONGEST = 2100  # characters
@@ -34,14 +37,19 @@ def test_warnings_are_short() -> None:
     assert notes[0].message.endswith(NAMES[-1])
 
 
-@pytest.mark.parametrize("of_lists", [NAMES, ["LM0"]])
-def test_errors_about_thousands_of_features_are_short(of_lists: list[str]) -> None:
-    weights = dict.fromkeys(["LM0"] if of_lists is NAMES else NAMES, 1.0)
-    with capture_notes() as notes, pytest.raises(BpaError) as caught:
-        adapt(lists_of(of_lists), weights, sampler="map")
-    assert "4,995 more" in str(caught.value)
-    assert len(str(caught.value)) < _LONGEST
-    assert all(len(note.message) < _LONGEST for note in notes)
+def test_errors_about_thousands_of_features_are_short() -> None:
+    lists, draws = lists_of(["LM0"]), name_weights(np.zeros((1, 4, 5000)), tuple(NAMES))
+    calls = (
+        partial(adapt, lists, dict.fromkeys(NAMES, 1.0), sampler="map"),
+        partial(rerank, lists, draws, unchecked=True),
+        partial(Reranker(draws, unchecked=True).choose, ["a"], {"LM0": [1.0]}),
+        partial(Reranker(draws, unchecked=True).reward, ["LM0", *NAMES, "x"]),
+    )
+    for call in calls:
+        with capture_notes() as notes, pytest.raises(BpaError) as caught:
+            call()
+        assert len(str(caught.value)) < _LONGEST
+        assert all(len(note.message) < _LONGEST for note in notes)
 
 
 def test_notes_on_thousands_of_variables_are_short() -> None:
