@@ -101,10 +101,10 @@ def run_adaptation(
     if len(prepared.judged.lists) == 1 and not prepared.answers:
         warn_user("one judged list teaches little about the weights: judge at least ten")
     target = _build(prepared)
-    run = run_sampler(
-        target, prepared.sampler, seed=prepared.settings.seed, progress=prepared.settings.progress
-    )
-    return finish(run, options=record_settings(weights, settings.given), reading=reading)
+    progress = prepared.settings.progress
+    run = run_sampler(target, prepared.sampler, seed=prepared.settings.seed, progress=progress)
+    options = record_settings(weights, settings.given)
+    return finish(run, options=options, reading=reading, progress=progress)
 
 
 def _build(prepared: Prepared) -> Target:

@@ -15,14 +15,15 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl._runtime.messages import replay, warn_user
-from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl._runtime.messages import format_count, replay, warn_user
+from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.run_sampler import SamplerRun, run_sampler
 from bpa_ppl.decoding.scales import feature_scales
 from bpa_ppl.densities.model_target import read_observed
 from bpa_ppl.densities.target import (
+    MOST_COMPUTED,
     NUMPYRO_LOCK,
     Sampled,
     Target,
@@ -87,6 +88,7 @@ def finish(
     *,
     options: Mapping[str, Any] | None = None,
     reading: Mapping[str, Any] | None = None,
+    progress: bool | Reporter = False,
 ) -> Finished:
     """Check draws, compare their choices with simple ways to choose, and record all of it.
 
@@ -94,6 +96,7 @@ def finish(
         run: from `run_sampler`.
         options: what `adapt` was called with, as data.
         reading: the options with which a file of lists was read.
+        progress: True shows on standard error what is done.
 
     Raises:
         UsageError: if the sampler did not return draws of the sites of the target.
@@ -105,8 +108,13 @@ def finish(
     """
     draws, adaptation, comparison = make_draws(run), run.adaptation, None
     recorded: dict[str, Any] = {"options": options, "reading": reading or {}}
-    with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
+    with (
+        NUMPYRO_LOCK,  # SciPy fails in a thread while xarray imports Dask in another
+        reporter(progress, f"check {format_count(len(draws.names), 'value')}") as shown,
+    ):
+        shown(0, 1, "diagnostics")
         report = check_draws(draws, run.sampled.findings)
+        shown(1, 1, "diagnostics")
     if adaptation is not None:
         weights, lists = WeightDraws(draws), adaptation.prepared.lists
         prior = adaptation.prepared.prior
@@ -145,7 +153,8 @@ def draw_posterior(
     >>> draw_posterior(log_density(lists, {"LM0": 0.5}), "map").kind
     'point'
     """
-    return finish(run_sampler(target, sampler, seed=seed, progress=progress, clock=clock)).draws
+    run = run_sampler(target, sampler, seed=seed, progress=progress, clock=clock)
+    return finish(run, progress=progress).draws
 
 
 def make_draws(run: SamplerRun) -> Draws:
@@ -262,7 +271,7 @@ def _evaluate_draws(target: Target, sampled: Sampled, record: Record, seed: int)
         values, warmup, from_prior = jax.device_get(
             (
                 constrain_draws(target, sampled.z),
-                constrain_draws(target, sampled.warmup),
+                constrain_draws(target, sampled.warmup, MOST_COMPUTED),
                 {name: draws[None] for name, draws in from_prior.items()},
             )
         )

@@ -10,9 +10,11 @@ from typing import NamedTuple
 import jax
 
 from bpa_ppl._runtime.arguments import check_seed
+from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, no_report, reporter
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Sampled, Target
+from bpa_ppl.posterior.arviz_functions import require_docstrings
 from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.samplers.common_scale import transform_for
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
@@ -20,6 +22,8 @@ from bpa_ppl.weights import Weights
 
 #: How the names of JAX's events begin that trace, lower and compile a function.
 _COMPILATION = "/jax/core/compile/"
+#: From so many values on, sampling may take minutes before the first draws: their number is shown.
+_MANY_VALUES = 1000
 
 
 class SamplerRun(NamedTuple):
@@ -68,6 +72,7 @@ def run_sampler(
     >>> run_sampler(log_density(lists, {"LM0": 0.5}), "map").sampled.kind
     'point'
     """
+    require_docstrings()  # which the check needs
     engine, seed = SAMPLERS.resolve(sampler), check_seed(seed)
     engine.require_packages()
     name, title = SAMPLERS.name_of(engine), "sample"
@@ -77,12 +82,18 @@ def run_sampler(
         match = target.match
         canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
         engine = engine.fitted(canonical, fixed=match.fixed_names, seed=seed)
+    size, title = target.dimension, f"{title} {name}"
+    if size >= _MANY_VALUES:
+        title += f", {size:,} values"
+        if progress:
+            log_info(f"{title}: the starts, the compilation and the warm-up may take minutes")
     with (
         NUMPYRO_LOCK,
         jax.enable_x64(True),
-        reporter(progress, f"{title} {name}") as report,
+        reporter(progress, title) as report,
         time_compilation(clock) as compiled,
     ):
+        report(0, 1, "mode and starts")
         start = clock()
         sampled = draw(engine, target, seed, report)
         compiling = compiled()

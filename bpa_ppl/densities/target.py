@@ -75,6 +75,10 @@ _DRAWS = 128
 #: Log likelihoods, of all draws and observations, that are kept of a program by default, and that
 #: are computed side by side where they are not kept.
 MOST_KEPT, _BLOCK = 100_000_000, 16_000_000
+#: Numbers of many draws of large sites that are computed together.
+_PART = 4_000_000
+#: Numbers of a computed site up to which its draws in the warm-up and of the prior are kept.
+MOST_COMPUTED = 10_000_000
 #: Blocks of draws evaluated in parallel: XLA computes parts of a block on one core.
 _THREADS = 2
 #: For code that runs once and briefly: optimisation would take longer than it saves.
@@ -251,6 +255,7 @@ class Target:
     def draw_prior(self, seed: int) -> Sites:
         """Return 1,000 draws of the prior: of the latent sites, and of what is computed from them.
 
+        Computed sites with more than 10 million numbers are left out.
         Of a model of lists, of the latent sites and of the weights. A site with an improper prior
         has places to start at instead.
         """
@@ -260,7 +265,8 @@ class Target:
             return {WEIGHTS: self.prior.sample(np.random.default_rng([seed, 5]), _PRIOR_DRAWS)}
         names = dict.fromkeys([WEIGHTS, *latent] if self.has_lists else latent)
         if not self.has_lists:
-            names |= dict.fromkeys(info.deterministic)
+            sizes = {name: _PRIOR_DRAWS * math.prod(info.shapes[name]) for name in info.shapes}
+            names |= dict.fromkeys(n for n in info.deterministic if sizes[n] <= MOST_COMPUTED)
         draws: Sites = jax.device_get(_draw_prior(self, tuple(names), np.int64(seed)))
         return draws
 
@@ -645,16 +651,60 @@ def unconstrain_each(target: Target, values: Sites) -> Sites:
     return jax.vmap(unconstrain)(values)
 
 
-def constrain_draws(target: Target, z: Sites) -> Sites:
-    """Return the values of the sites for z with leading dimensions (chains, draws)."""
+def constrain_draws(target: Target, z: Sites, most: float = np.inf) -> Sites:
+    """Return the values of the sites for z with leading dimensions (chains, draws).
+
+    Many numbers are computed block by block, so that what the program computes in between exists
+    for a block only.
+
+    Args:
+        target: the posterior.
+        z: the unconstrained values.
+        most: computed sites with more numbers are left out.
+    """
     info = inspect_model(target)
-    return z if not z or info.unconstrained else _constrain_draws(target, z)
+    if not z or info.unconstrained:
+        return z
+    chains, draws = np.shape(jax.tree.leaves(z)[0])[:2]
+    shapes = {name: info.shapes[name] for name in (*info.latent, *info.deterministic)}
+    sizes = {name: chains * draws * math.prod(shape) for name, shape in shapes.items()}
+    names = tuple(name for name in shapes if name in info.latent or sizes[name] <= most)
+    if sum(sizes.values()) <= _BLOCK:
+        return {name: of for name, of in _constrain_draws(target, z).items() if name in names}
+    size = max(1, min(draws, _PART // sum(sizes[name] // (chains * draws) for name in names)))
+    values: Sites = {}
+    for chain in range(chains):
+        for part in _split_draws(draws, size):
+            block = jax.device_get(_constrain_block(target, _take(z, chain, part), names))
+            for name, of in block.items():
+                if name not in values:
+                    values[name] = np.empty((chains, draws, *of.shape[1:]), of.dtype)
+                values[name][chain, part] = of
+    return values
+
+
+def _split_draws(draws: int, size: int) -> list[slice]:
+    """Return blocks of draws of one size, for one compilation: the last one is moved back."""
+    starts = (*range(0, draws - size, size), draws - size)
+    return [slice(start, start + size) for start in starts]
+
+
+def _take(values: Sites, chain: int, part: slice) -> Sites:
+    """Return some draws of a chain."""
+    taken: Sites = jax.tree.map(lambda x: x[chain, part], values)
+    return taken
 
 
 @jax.jit
 def _constrain_draws(target: Target, z: Sites) -> Sites:
     values: Sites = jax.vmap(jax.vmap(partial(constrain, target)))(z)
     return values
+
+
+@partial(jax.jit, static_argnums=2)
+def _constrain_block(target: Target, z: Sites, names: tuple[str, ...]) -> Sites:
+    values: Sites = jax.vmap(partial(constrain, target))(z)
+    return {name: values[name] for name in names}
 
 
 def require_sites(z: Any, like: Sites) -> None:
@@ -743,7 +793,6 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     """
     require(z, dict, "z is given by site, {name: (chains, draws, …)}", "z")
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
-    flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
     info = inspect_model(target)
     per_sentence = info.per_sentence
     order = find_order(target.lists) if per_sentence else None
@@ -758,7 +807,8 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
 
     def evaluate_block(block: slice) -> tuple[slice, np.ndarray, dict[str, np.ndarray]]:
         with jax.enable_x64(x64):  # each thread has its own setting
-            part = jax.tree.map(lambda x: x[block], flat)
+            rows = np.divmod(np.arange(block.start, block.stop), shape[1])
+            part = jax.tree.map(lambda x: np.asarray(x)[rows], z)
             if is_kept:
                 potentials, sites = _evaluate_block(target, part)
             else:
@@ -798,15 +848,27 @@ def require_bounded(target: Target, log_density: Float64 | float) -> None:
 def evaluate_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
     """Return the log prior density of each latent site, (chains, draws, …), at its own values.
 
-    And the values of factors. Empty for a single site whose prior and likelihood are the whole
+    And the values of factors. Of more than 16 million draws of cells it is one number for each
+    draw, the sum over the cells. Empty for a single site whose prior and likelihood are the whole
     density, and where discrete sites are summed out, on which others may depend. In other models
     log p(z) also contains the Jacobians of the transformations, which a prior does not.
     """
     info = inspect_model(target)
     if info.discrete or (info.unconstrained and len(info.latent) == 1 and not info.factors):
         return {}
-    latent = {name: jnp.asarray(values[name]) for name in info.latent}
-    return dict(jax.device_get(_evaluate_sites(target, latent, (*info.latent, *info.factors))))
+    names, latent = (*info.latent, *info.factors), {name: values[name] for name in info.latent}
+    if sum(np.size(of) for of in latent.values()) <= _BLOCK:
+        latent = jax.tree.map(jnp.asarray, latent)
+        return dict(jax.device_get(_evaluate_sites(target, latent, names)))
+    chains, draws = np.shape(jax.tree.leaves(latent)[0])[:2]
+    sums = {name: np.empty((chains, draws)) for name in names}
+    cells = sum(math.prod(info.shapes[name]) for name in info.latent)
+    for chain in range(chains):
+        for part in _split_draws(draws, max(1, min(draws, _PART // cells))):
+            block = jax.tree.map(lambda x: x[None], _take(latent, chain, part))
+            for name, of in jax.device_get(_evaluate_sites(target, block, names)).items():
+                sums[name][chain, part] = total({name: of}, of.shape[:2])[0]
+    return sums
 
 
 def weigh_prior(target: Target, prior: Sites) -> Float64 | None:

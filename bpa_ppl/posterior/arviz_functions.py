@@ -6,6 +6,7 @@ returns the same under both.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from functools import cache
@@ -55,6 +56,17 @@ def import_arviz() -> Any:
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
         import arviz
     return arviz
+
+
+def require_docstrings() -> None:
+    """Refuse `python -OO`: ArviZ's functions change a docstring, which does not exist there.
+
+    Raises:
+        UsageError: if Python runs without docstrings.
+    """
+    if sys.flags.optimize > 1:
+        problem = "ArviZ, which computes the diagnostics, fails under python -OO"
+        raise UsageError(f"{problem}: use python -O, or no option", code="not-supported")
 
 
 def prepare_arviz() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.posterior.arviz_functions import require_docstrings
 
 #: Quantiles of the effective sample size of the tails (Vehtari et al. 2021).
 TAILS = (0.05, 0.95)
@@ -47,7 +48,12 @@ _NEARER = 100.0
 
 
 def _arviz() -> Any:
-    """Return ArviZ's functions of arrays."""
+    """Return ArviZ's functions of arrays.
+
+    Raises:
+        UsageError: if Python runs without docstrings, of which these functions change one.
+    """
+    require_docstrings()
     from arviz_stats.base import array_stats
 
     return array_stats

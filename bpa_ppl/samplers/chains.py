@@ -82,20 +82,26 @@ def run_chains(
     arguments = (target, covariance, keys, start)
     compiled_for = msgspec.structs.replace(sampler, draws=1)
     state = _initial_state(compiled_for, *arguments)
-    pieces: list[dict[str, Any]] = []
-    compiled = 0.0
-    for done in range(length, total + length, length):
+    joined: Any = None  # arrays (draws, chains, …)
+    compiled, rows = 0.0, -(-total // length) * length
+    for first in range(0, rows, length):
+        done = first + length
         state, collected = _advance(compiled_for, length, state, *arguments)
-        pieces.append(jax.device_get(collected))
-        rate = pieces[-1].get("accept_prob")
-        note = "" if rate is None else f"acceptance {float(np.mean(rate)):.2f}"
-        progress(min(done, total), total, note)
+        piece = jax.device_get(collected)
+        if joined is None:
+            joined = jax.tree.map(lambda x: np.empty((rows, *x.shape[1:]), x.dtype), piece)
+        for array, part in zip(jax.tree.leaves(joined), jax.tree.leaves(piece), strict=True):
+            array[first:done] = part
+        rate = piece.get("accept_prob")
+        notes = ["warm-up" if done <= sampler.warmup else "draws"]
+        notes += [] if rate is None else [f"acceptance {float(np.mean(rate)):.2f}"]
+        progress(min(done, total), total, ", ".join(notes))
         # The first piece has the time of the compilation.
-        if len(pieces) == 1:
+        if done == length:
             compiled = perf_counter()
-        elif len(pieces) == 2:
+        elif done == 2 * length:
             _log_remaining((perf_counter() - compiled) * (total - done) / length, total)
-    joined = jax.tree.map(lambda *parts: np.swapaxes(np.concatenate(parts), 0, 1), *pieces)
+    joined = jax.tree.map(lambda array: np.swapaxes(array, 0, 1), joined)
     z = joined.pop("z")
     warmup, kept = slice(sampler.warmup), slice(sampler.warmup, total)
     energy = joined.pop("potential_energy", None)

@@ -31,6 +31,8 @@ _IMPROPER = (
     "an improper prior (or a masked or scaled one, or one whose own draws are all the same), so "
     "that there is no group prior, and no check of draws can show that the posterior is proper"
 )
+#: Numbers that are hashed together.
+_BLOCK = 1 << 20
 #: Draws as large as these, under an improper prior, may have no limit.
 _RUNAWAY = 1e8
 #: The figures of the record that only the advice depends on.
@@ -320,8 +322,11 @@ def _hash_inputs(draws: Draws, diagnostics: Mapping[str, Diagnostic]) -> str:
     arrays = {**covered.statistics, **covered.values, "log_weight": covered.log_weight, **figures}
     for name, values in sorted(arrays.items()):
         if values is not None:
-            numbers = np.asarray(values, np.float64)
-            digest.update(f"{name} {numbers.shape}".encode() + numbers.tobytes())
+            array = np.asarray(values)
+            digest.update(f"{name} {array.shape}".encode())
+            numbers = array.reshape(-1) if array.flags.c_contiguous else array.flat
+            for start in range(0, array.size, _BLOCK):
+                digest.update(np.asarray(numbers[start : start + _BLOCK], np.float64).data)
     for name, one in diagnostics.items():
         if not (module := type(one).__module__).startswith("bpa_ppl."):
             digest.update(f"{module} {one} {DIAGNOSTICS.version_of(name)}".encode())

@@ -250,7 +250,9 @@ def list_components(draws: Draws) -> tuple[list[str], Float64]:
         k for k, site in enumerate(sites) if moves[k] or site in draws.main or site not in moving
     ]
     values = values.take(kept, axis=-1)  # in C order, as sums depend on it in the last digits
-    return [names[k] for k in kept], np.where(np.abs(values) <= LARGEST, values, np.nan)
+    if not (values.max(initial=0) <= LARGEST and values.min(initial=0) >= -LARGEST):
+        values = np.where(np.abs(values) <= LARGEST, values, np.nan)
+    return [names[k] for k in kept], values
 
 
 #: In the order of the table: those that explain others come first.

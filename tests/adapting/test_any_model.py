@@ -536,3 +536,23 @@ def scaled() -> None:
 def test_what_cannot_be_simulated_is_refused(program: Callable[[], Any], message: str) -> None:
     with pytest.raises((UsageError, DataError), match=message):
         bpa.calibrate(program, samplers=["imh"])
+
+
+def test_the_stages_and_the_size_of_a_large_program_are_reported(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def three(y: np.ndarray) -> None:
+        values = numpyro.sample("values", dist.Normal(0.0, 1.0).expand([3]).to_event(1))
+        numpyro.sample("y", dist.Normal(values, 1.0).to_event(1), obs=y)
+
+    monkeypatch.setattr("bpa_ppl.adapting.run_sampler._MANY_VALUES", 3)
+    steps: list[tuple[int, int, str]] = []
+    for progress in (False, lambda *step: steps.append(step)):
+        caplog.clear()
+        with caplog.at_level("INFO", "bpa_ppl"):
+            bpa.sample(three, (np.zeros(3),), sampler="nuts:draws=100", progress=progress)
+        assert caplog.text.count("3 values") == bool(progress)
+    stages = list(dict.fromkeys(note.partition(",")[0] for _, _, note in steps))
+    assert stages[0] == "mode and starts"
+    assert stages[-3:] == ["warm-up", "draws", "diagnostics"]
+    assert all(0 <= done <= total for done, total, _ in steps)

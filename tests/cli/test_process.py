@@ -75,6 +75,58 @@ def test_ctrl_c_leaves_nothing(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("option", ["-O", "-OO"])
+def test_help_without_assertions_and_docstrings(option: str) -> None:
+    """Descriptions of options are missing then, and nothing else."""
+    script = """
+import sys
+from bpa_ppl.cli.app import app, run_command
+from bpa_ppl import *
+for name in app:
+    if not name.startswith("-"):
+        try:
+            run_command([name, "--help"])
+        except SystemExit as end:
+            assert not end.code
+        sys.stdout.flush()
+"""
+    done = subprocess.run(
+        [sys.executable, option, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--references" in done.stdout
+    assert "--scheduler" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["-O", "-OO"])
+def test_commands_without_assertions_and_docstrings(folder: Path, option: str) -> None:
+    """ArviZ fails without docstrings, so that what computes diagnostics is refused."""
+
+    def run_with(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, option, "-m", "bpa_ppl", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    for words in (
+        ("lists", "nbest"),
+        ("check", "good.nc"),
+        ("rerank", "nbest", "-p", "good.nc", "-o", "out"),
+        ("weights", "good.nc", "-o", "weights.json"),
+        ("features", "nbest", "--add", "length", "-o", "with-length"),
+        ("oracle", "nbest", "-r", "ref"),
+        ("lm", "ref", "-o", "lm.arpa"),
+    ):
+        done = run_with(*words)
+        assert done.returncode == 0, (words, done.stderr)
+    done = run_with(*ADAPT, "-r", "ref")
+    if option == "-O":
+        assert done.returncode == 0, done.stderr
+    else:
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "use python -O" in done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs groups of processes")
 @pytest.mark.parametrize("seconds", [0.0, 0.2, 1.0, 3.0])
 def test_ctrl_c_ends_worker_processes_quietly(folder: Path, seconds: float) -> None:
