@@ -268,7 +268,8 @@ def test_dependencies_of_programs_with_constants_are_found(program: Callable[[],
 @pytest.mark.parametrize("program", WITH_GAPS)
 def test_auto_draws_programs_with_gaps_as_nuts(program: Callable[[], None]) -> None:
     with jax.numpy_rank_promotion("allow"):
-        auto, nuts = (bpa.sample(program, sampler=s, seed=1) for s in ("auto", "nuts:draws=2000"))
+        auto = bpa.sample(program, seed=1)
+        nuts = bpa.sample(program, sampler="nuts:draws=2000", seed=2)
     assert bpa.check(auto)
     assert bpa.compare(auto, nuts)["a"].verdict != "DIFFERS"
 
