@@ -17,6 +17,7 @@ from bpa_ppl.densities.target import NUMPYRO_LOCK, Sampled, Target
 from bpa_ppl.posterior.arviz_functions import require_docstrings
 from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.samplers.common_scale import transform_for
+from bpa_ppl.samplers.memory import require_memory
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import Weights
 
@@ -142,6 +143,11 @@ def time_compilation(clock: Callable[[], float]) -> Iterator[Callable[[], float]
 def draw(
     sampler: Sampler, target: Target, seed: int = 0, progress: Reporter = no_report
 ) -> Sampled:
-    """Return the draws of a sampler, in the coordinates that suit it."""
+    """Return the draws of a sampler, in the coordinates that suit it.
+
+    Raises:
+        UsageError: if they do not fit into memory, or the sampler does not fit the target.
+    """
+    require_memory(target, sampler)
     chosen = transform_for(sampler, target)
     return chosen.restore(sampler.sample(chosen, seed, progress), seed)

@@ -15,7 +15,7 @@ from numpyro import handlers
 from numpyro.primitives import Messenger
 
 from bpa_ppl._runtime.cache import prepare_jax
-from bpa_ppl._runtime.messages import log_info
+from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl.densities.discrete import mark_discrete
 from bpa_ppl.densities.flat_cells import Cells, WithConstantCells, find_flat_cells
 from bpa_ppl.densities.improper_priors import RADIUS, WithStarts
@@ -28,6 +28,7 @@ from bpa_ppl.densities.mode import (
 from bpa_ppl.densities.own_models import (
     DIMENSIONS,
     WithCarryTypes,
+    WithoutObjects,
     explain_errors,
     is_factor,
     model_error,
@@ -43,7 +44,7 @@ from bpa_ppl.densities.target import (
     inspect_model,
     require_bounded,
 )
-from bpa_ppl.errors import UsageError, wrong_type
+from bpa_ppl.errors import UsageError, list_names, wrong_type
 
 #: If the density is not finite at the medians of the prior, so many random starts are tried, as
 #: Stan and NumPyro start chains. It is not infinite at so many places near to the start either.
@@ -94,17 +95,19 @@ def make_model_target(
         rule = "the keyword arguments of the model are a dictionary"
         raise wrong_type(rule, kwargs, "kwargs", remedy="write kwargs={'y': data}")
     prepare_jax()
-    read = partial(_read_argument, _name_parameters(model))
+    frames = dict[str, str]()
+    read = partial(_read_argument, _name_parameters(model), frames)
     positional, named = jax.tree_util.tree_map_with_path(read, (tuple(args), dict(kwargs or {})))
 
-    renamed = dict[str, str]()
+    renamed, left_out = dict[str, str](), dict[str, str]()
 
     def bind(cells: Mapping[str, Cells], without_draws: Container[str]) -> Callable[..., None]:
         """Return the model with its arguments, constant cells, and priors without draws."""
 
         def bound(observed: dict[str, Any]) -> None:
             """Run the model; what is in `observed`, by site, takes the place of its data."""
-            program = WithCarryTypes(_WithDots(mark_discrete(model), renamed))
+            numeric = WithoutObjects(mark_discrete(model), left_out)
+            program = WithCarryTypes(_WithDots(numeric, renamed))
             program = WithStarts(handlers.condition(program, data=observed), without_draws)
             (WithConstantCells(program, cells) if cells else program)(*positional, **named)
 
@@ -115,7 +118,18 @@ def make_model_target(
     bound = bind({}, ())
     empty = Target(model=bound, data=({},), start={})
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        require_same_runs(empty)
+        try:
+            require_same_runs(empty)
+        except UsageError as error:
+            if (
+                frames
+                and error.__cause__
+                and not isinstance(error.__cause__, jax.errors.JAXTypeError)
+            ):
+                raise model_error(f"{error}; {_explain_frames(frames)}", error.code) from error
+            raise
+        if "data frame" in frames.values():
+            log_info(_explain_frames(frames))
         if not inspect_model(empty).latent:
             problem = f"the model {bound.__name__} has no latent site, so there is nothing to draw"
             if discrete := inspect_model(empty).discrete:
@@ -135,9 +149,19 @@ def make_model_target(
         if cells or without_draws:
             start = {n: cells[n].select(z) if n in cells else z for n, z in start.items()}
             start = {n: z for n, z in start.items() if np.size(z)}
+            if not start:
+                problem = f"the density of the model {bound.__name__} depends on no latent site"
+                remedy = "leave out numpyro.handlers.mask, or mask only a part of the cells"
+                raise model_error(f"{problem}, so there is nothing to draw: {remedy}", "no-data")
             flat = {name: int(np.size(of.drawn) - of.drawn.sum()) for name, of in cells.items()}
             target = replace(target, model=bind(cells, without_draws), start=start, flat=flat)
         _require_density(target)
+        if left_out:
+            sites = list_names(f"{name} ({kind})" for name, kind in left_out.items())
+            warn_user(
+                f"deterministic sites that are not arrays of real numbers are left out: {sites}; "
+                "give each array of numbers a site of its own"
+            )
         for site, name in renamed.items():
             log_info(f"the site {site} is called {name}: names in ArviZ data have no slash")
         return target
@@ -168,11 +192,21 @@ def _name_parameters(model: Callable[..., Any]) -> list[str]:
         return []
 
 
-def _read_argument(names: Sequence[str], path: tuple[Any, ...], value: Any) -> Any:
+def _explain_frames(frames: Mapping[str, str]) -> str:
+    """Return what a program gets in place of data frames and their columns, as a sentence."""
+    listed = list_names(f"{name} (a {kind})" for name, kind in frames.items())
+    problem = f"the model gets a NumPy array without names in place of {listed}"
+    return f"{problem}: pass each column that it needs as an argument, such as frame['x']"
+
+
+def _read_argument(
+    names: Sequence[str], frames: dict[str, str], path: tuple[Any, ...], value: Any
+) -> Any:
     """Return an array of an argument that is one, or a column or data frame; others as they are.
 
     Args:
         names: of the parameters.
+        frames: receives which are data frames or columns, by name.
         path: where the argument is.
         value: the argument.
 
@@ -195,6 +229,7 @@ def _read_argument(names: Sequence[str], path: tuple[Any, ...], value: Any) -> A
             parameter="args",
             code="wrong-type",
         )
+    frames[str(title)] = "data frame" if hasattr(value, "columns") else "column"
     columns = [(name, value[name]) for name in getattr(value, "columns", ())]
     for name, column in columns or [(getattr(value, "name", None), value)]:
         array = np.asarray(column.to_numpy())

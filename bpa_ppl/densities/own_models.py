@@ -140,6 +140,44 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
             )
 
 
+class WithoutObjects(Messenger):  # type: ignore[misc] # NumPyro has no types
+    """Leaves out deterministic sites that are not arrays of numbers: draws cannot have them.
+
+    Args:
+        program: a NumPyro program.
+        left_out: receives what the sites are, by site.
+
+    >>> import numpyro
+    >>> left_out = {}
+    >>> program = WithoutObjects(lambda: numpyro.deterministic("unit", "kg"), left_out)
+    >>> handlers.trace(program).get_trace(), left_out
+    ({}, {'unit': 'str'})
+    """
+
+    def __init__(self, program: Callable[..., Any], left_out: dict[str, str]):
+        self._left_out = left_out
+        super().__init__(program)
+
+    def process_message(self, site: dict[str, Any]) -> None:
+        """Keep a site from the handlers outside of this one, also one of a `scan`."""
+        if site["type"] == "control_flow" and "history" in site["kwargs"]:  # cond has none
+            step, *others = site["args"]
+            site["args"] = (WithoutObjects(step, self._left_out), *others)
+        if site["type"] == "deterministic" and not _is_numeric(value := site["value"]):
+            site["stop"] = True
+            self._left_out[site["name"]] = f"{getattr(value, 'dtype', type(value).__name__)}"
+            if value is None:  # NumPyro would compute it
+                site |= {"fn": lambda: None, "args": (), "kwargs": {}}
+
+
+def _is_numeric(value: Any) -> bool:
+    """Return whether a value is a number or an array of real numbers."""
+    if isinstance(value, jax.Array | np.ndarray | np.generic):
+        kinds = (np.floating, np.integer, np.bool_)
+        return any(jnp.issubdtype(value.dtype, kind) for kind in kinds)
+    return isinstance(value, bool | int | float)
+
+
 class WithCarryTypes(Messenger):  # type: ignore[misc] # NumPyro has no types
     """Casts the initial carry of NumPyro's `scan` to the types that its steps return.
 
@@ -316,6 +354,12 @@ def explain_errors(model: Any) -> Iterator[None]:
             remedy = (
                 "samplers need a gradient, and JAX has none of this function: define one by "
                 f"jax.custom_jvp, such as differences of its values; {remedy}"
+            )
+        if "Reverse-mode differentiation" in text:
+            text = "JAX has no gradient of a loop whose number of steps depends on values"
+            remedy = (
+                "samplers need a gradient: in place of lax.while_loop write lax.fori_loop with a "
+                "fixed number of steps, which keeps the result by jnp.where once it is found"
             )
         if "equal types" in text:
             remedy = (

@@ -30,13 +30,15 @@ class _Site(NamedTuple):
     """A site at one run, with the same random key as at every other run.
 
     Attributes:
-        value: drawn, observed or computed.
-        is_observed: whether the program observes it.
+        shape: of its values.
+        observed: the values that the program observes; None of others.
+        total: the sum of its values.
         log_density: the sum over its cells; 0 of what is computed.
     """
 
-    value: Any
-    is_observed: Any
+    shape: Any
+    observed: Any
+    total: Any
     log_density: Any
 
 
@@ -82,15 +84,14 @@ def _run(target: Target) -> dict[str, _Site]:
         program = handlers.seed(CheckedSites(target.program), jax.random.key(0))
         result = {}
         for name, site in handlers.trace(program).get_trace(*target.data).items():
-            density = jnp.zeros(())
-            if site["type"] == "sample":
-                density = site["fn"].log_prob(site["value"])
-                density = (density if site["scale"] is None else site["scale"] * density).sum()
-            elif site["type"] != "deterministic":
+            if site["type"] not in ("sample", "deterministic"):
                 continue
-            # A copy, because the program may change its array.
-            value = jnp.array(site["value"])
-            result[name] = _Site(value, site.get("is_observed", False), density)
+            value, density = jnp.asarray(site["value"]), jnp.zeros(())
+            if site["type"] == "sample":
+                density = site["fn"].log_prob(value)
+                density = (density if site["scale"] is None else site["scale"] * density).sum()
+            observed = value if site.get("is_observed") else None
+            result[name] = _Site(np.shape(value), observed, value.sum(), density)
         return result
 
     compiled = jax.jit(run, compiler_options=RUN_ONCE).trace().lower().compile()
@@ -105,16 +106,24 @@ def _find_difference(first: dict[str, _Site], second: dict[str, _Site]) -> str:
         return f"only the {run} of two runs has the site {missing[0]}"
     pairs = [(name, site, second[name]) for name, site in first.items()]
     for name, one, other in pairs:
-        if one.value.shape != other.value.shape:
-            return f"the site {name} has the shape {one.value.shape}, then {other.value.shape}"
+        if one.shape != other.shape:
+            shapes = (tuple(map(int, site.shape)) for site in (one, other))
+            return f"the site {name} has the shape {', then '.join(map(str, shapes))}"
     for name, one, other in pairs:
-        if one.is_observed and not np.array_equal(one.value, other.value, equal_nan=True):
+        if (one.observed is None) != (other.observed is None):
+            return f"the site {name} is observed at one run, and drawn at another"
+        if one.observed is not None and not _are_equal(one.observed, other.observed, 0.0):
             return f"the site {name} observes other values at the second run"
     for name, one, other in pairs:
         densities = float(one.log_density), float(other.log_density)
-        if not np.allclose(*densities, _TOLERANCE, _TOLERANCE, equal_nan=True):
+        if not _are_equal(*densities):
             numbers = ", then ".join(f"{density:.6g}" for density in densities)
             return f"the site {name} has the log density {numbers}"
-        if not np.allclose(one.value, other.value, _TOLERANCE, _TOLERANCE, equal_nan=True):
+        if not _are_equal(one.total, other.total):
             return f"the site {name} has other values at the second run"
     return ""
+
+
+def _are_equal(one: Any, other: Any, tolerance: float = _TOLERANCE) -> bool:
+    """Return whether numbers are the same, up to rounding; missing ones are."""
+    return bool(np.allclose(one, other, tolerance, tolerance, equal_nan=True))

@@ -86,7 +86,7 @@ RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_pas
 #: Of the searches for starts, modes and constant cells, which do not depend on the seed of draws.
 SEARCH_SEED = 0
 #: Always as many, so that the program of the prior is compiled once.
-_PRIOR_DRAWS = 1000
+PRIOR_DRAWS = 1000
 #: If fewer of the first draws of the prior have weight, fewer than a hundred of all will have some.
 _FEW_LIKELY = 5
 _NO_FEATURES = Match((), np.zeros(0), np.zeros(0, bool))
@@ -262,7 +262,7 @@ class Target:
         info = inspect_model(self)
         latent = info.latent
         if self.is_log_linear and latent == (WEIGHTS,) and self.prior.other is None:
-            return {WEIGHTS: self.prior.sample(np.random.default_rng([seed, 5]), _PRIOR_DRAWS)}
+            return {WEIGHTS: self.prior.sample(np.random.default_rng([seed, 5]), PRIOR_DRAWS)}
         names = dict.fromkeys([WEIGHTS, *latent] if self.has_lists else latent)
         if not self.has_lists:
             sizes = {name: _PRIOR_DRAWS * math.prod(info.shapes[name]) for name in info.shapes}
@@ -884,10 +884,10 @@ def weigh_prior(target: Target, prior: Sites) -> Float64 | None:
     info = inspect_model(target)
     if info.discrete or info.others or target.has_lists or not prior:
         return None
-    names, result = (*info.observed, *info.factors), np.zeros(_PRIOR_DRAWS)
+    names, result = (*info.observed, *info.factors), np.zeros(PRIOR_DRAWS)
     size = max(1, min(_DRAWS, _BLOCK // max(info.observations, 1)))
     # The last block is moved back, as in `evaluate`.
-    for start in (*range(0, _PRIOR_DRAWS - size, size), _PRIOR_DRAWS - size) if names else ():
+    for start in (*range(0, PRIOR_DRAWS - size, size), PRIOR_DRAWS - size) if names else ():
         latent = {name: prior[name][None, start : start + size] for name in info.latent}
         sites = jax.device_get(_evaluate_sites(target, latent, names))
         densities = total(sites, (1, size))[0]
@@ -918,7 +918,7 @@ def _evaluate_sites(target: Target, values: Sites, names: tuple[str, ...]) -> Si
 
 @partial(jax.jit, static_argnums=1, compiler_options=RUN_ONCE)
 def _draw_prior(target: Target, names: tuple[str, ...], seed: jax.Array) -> Sites:
-    program = Predictive(target.program, num_samples=_PRIOR_DRAWS, return_sites=list(names))
+    program = Predictive(target.program, num_samples=PRIOR_DRAWS, return_sites=list(names))
     draws: Sites = program(jax.random.key(seed), *target.data)
     return draws
 

@@ -25,6 +25,7 @@ from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.posterior.weight_draws import DIMS, FEATURE, WEIGHTS
 from bpa_ppl.samplers.common_scale import Scaled
 from bpa_ppl.samplers.imh import IndependenceMetropolis
+from bpa_ppl.samplers.memory import fits_into_memory
 from bpa_ppl.samplers.nuts import Nuts, struggles
 from bpa_ppl.samplers.proposals import GOOD_PARETO_K, can_be_fitted, fit_moments
 from bpa_ppl.samplers.rwm import RandomWalkMetropolis
@@ -104,7 +105,7 @@ class Auto(Sampler, frozen=True):
             progress(done, total, ": ".join(filter(None, (stage, note))))
 
         for engine, why, draw, limit in self._attempts(target, seed, report):
-            if shortage > limit:
+            if shortage > limit or (earlier and not fits_into_memory(target, engine)):
                 break
             stage = name = SAMPLERS.name_of(engine)
             tried[name] = None

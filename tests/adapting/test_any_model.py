@@ -350,7 +350,7 @@ def noisy(y: Any) -> None:
     [
         (unbounded, (), r"the log density of the model unbounded is \+inf for some values"),
         (far_unbounded, (), r"the log density of the model far_unbounded is \+inf for some values"),
-        (counting, (1.0,), r"the model counting is another one at each call \(-.*, then -"),
+        (counting, (1.0,), r"the model counting is another one at each call \(.* -.*, then -"),
         (noisy, (1.0,), "the model noisy is another one at each call"),
     ],
 )

@@ -14,6 +14,7 @@ import numpyro.distributions as dist
 import pytest
 from numpyro import handlers
 from numpyro.contrib.control_flow import scan
+from numpyro.infer.inspect import get_dependencies
 from scipy.stats import lognorm, multivariate_normal, norm
 from support.raising import raises
 from support.targets import starting_at_zero
@@ -21,7 +22,8 @@ from support.targets import starting_at_zero
 import bpa_ppl as bpa
 from bpa_ppl import UsageError
 from bpa_ppl.densities.model_target import make_model_target
-from bpa_ppl.densities.own_models import name_dimensions
+from bpa_ppl.densities.own_models import find_parents, name_dimensions
+from bpa_ppl.densities.target import inspect_model
 
 DATA = np.array([0.3, np.nan, 1.9, 1.1, np.nan, 0.8])
 OBSERVED = np.isfinite(DATA)
@@ -194,3 +196,92 @@ def test_a_comparison_leaves_out_what_the_density_does_not_depend_on(drawn: Any)
     comparison = bpa.compare(drawn, elsewhere)
     left_out = "not compared, because they are values that the density does not depend on"
     assert left_out in str(comparison)
+
+
+ROWS = np.random.default_rng(3).normal(size=(12, 2))
+HEIGHTS = ROWS @ np.array([1.0, -0.5]) + np.random.default_rng(4).normal(size=12)
+SEEN = np.arange(12) % 4 != 1
+GROUPS = np.repeat(np.arange(3), 4)
+
+
+def regression() -> None:
+    slopes = numpyro.sample("slopes", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+    with numpyro.plate("row", 12):
+        numpyro.sample("y", dist.Normal(ROWS @ slopes, 1.0), obs=HEIGHTS, obs_mask=SEEN)
+
+
+def hierarchy() -> None:
+    mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    with numpyro.plate("group", 3):
+        level = numpyro.sample("level", dist.Normal(mean, 1.0))
+    with numpyro.plate("row", 12):
+        numpyro.sample("y", dist.Normal(level[GROUPS], 1.0), obs=HEIGHTS, obs_mask=SEEN)
+
+
+def table() -> None:
+    level = numpyro.sample("level", dist.Normal(jnp.zeros(4), 1.0).to_event(1))
+    with numpyro.plate("row", 3, dim=-2), numpyro.plate("column", 4, dim=-1):
+        y, seen = HEIGHTS.reshape(3, 4), SEEN.reshape(3, 4)
+        numpyro.sample("y", dist.Normal(level, 1.0), obs=y, obs_mask=seen)
+
+
+def two_sites() -> None:
+    slopes = numpyro.sample("slopes", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+    with numpyro.plate("row", 12):
+        first = numpyro.sample("x", dist.Normal(0.0, 1.0), obs=ROWS[:, 0], obs_mask=SEEN)
+        mean = slopes[0] * first + slopes[1]
+        numpyro.sample("y", dist.Normal(mean, 1.0), obs=HEIGHTS, obs_mask=~SEEN)
+
+
+def of_vectors() -> None:
+    level = numpyro.sample("level", dist.Normal(jnp.zeros(2), 1.0).to_event(1))
+    with numpyro.plate("row", 12):
+        normal = dist.MultivariateNormal(level, jnp.eye(2))
+        numpyro.sample("y", normal, obs=ROWS, obs_mask=SEEN)
+
+
+def part_of_a_prior() -> None:
+    level = numpyro.sample("level", dist.Normal(jnp.zeros(3), 1.0).mask(SEEN[:3]))
+    other = numpyro.sample("other", dist.Normal(jnp.zeros(2), 1.0).to_event(1))
+    numpyro.sample("y", dist.Normal(level[:2:2] + other, 1.0), obs=HEIGHTS[:2])
+
+
+WITH_GAPS = [regression, hierarchy, table, two_sites, of_vectors, part_of_a_prior]
+
+
+@pytest.mark.parametrize("program", WITH_GAPS)
+def test_dependencies_of_programs_with_constants_are_found(program: Callable[[], None]) -> None:
+    """NumPyro computes its own with several draws at a time."""
+    with starting_at_zero(), jax.numpy_rank_promotion("allow"):
+        target = make_model_target(program)
+    with jax.enable_x64(True), jax.numpy_rank_promotion("allow"):
+        known = get_dependencies(target.program, target.data)["prior_dependencies"]
+        values = jax.eval_shape(target.constrain, target.initial_position)
+        latent = {name: values[name] for name in inspect_model(target).latent}
+        found = find_parents(target.program, {"observed": target.data[0]}, latent)
+    assert target.flat
+    for site in latent:
+        assert {*found[site]} - {site} == {*known[site]} - {site}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", WITH_GAPS)
+def test_auto_draws_programs_with_gaps_as_nuts(program: Callable[[], None]) -> None:
+    with jax.numpy_rank_promotion("allow"):
+        auto = bpa.sample(program, seed=1)
+        nuts = bpa.sample(program, sampler="nuts:draws=2000", seed=2)
+    assert bpa.check(auto)
+    assert bpa.compare(auto, nuts)["a"].verdict != "DIFFERS"
+
+
+@pytest.mark.slow
+def test_auto_draws_a_regression_with_gaps_as_its_closed_form() -> None:
+    posterior = bpa.sample(regression, seed=1)["posterior"]
+    covariance = np.linalg.inv(np.eye(2) + ROWS[SEEN].T @ ROWS[SEEN])
+    mean, slopes = covariance @ ROWS[SEEN].T @ HEIGHTS[SEEN], posterior["slopes"].values
+    np.testing.assert_allclose(slopes.mean((0, 1)), mean, atol=0.1 * np.sqrt(covariance.max()))
+    np.testing.assert_allclose(slopes.var((0, 1)), np.diag(covariance), rtol=0.15)
+    missing = posterior["y"].values[..., ~SEEN]
+    spread = 1 + np.einsum("ij,jk,ik->i", ROWS[~SEEN], covariance, ROWS[~SEEN])
+    np.testing.assert_allclose(missing.mean((0, 1)), ROWS[~SEEN] @ mean, atol=0.12)
+    np.testing.assert_allclose(missing.var((0, 1)), spread, rtol=0.15)
