@@ -404,7 +404,7 @@ def _find_moved(values: Float64) -> npt.NDArray[np.bool_]:
 
 def _measure_within(values: Float64) -> Float64:
     """Return the standard deviation within chains, (C, D, …) ↦ (…)."""
-    return np.fmax(np.sqrt(values.var(axis=1).mean(axis=0)), np.finfo(float).tiny)
+    return np.asarray(np.fmax(np.sqrt(values.var(axis=1).mean(axis=0)), np.finfo(float).tiny))
 
 
 def round_up(value: float) -> int:
