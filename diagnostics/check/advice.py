@@ -102,15 +102,15 @@ class Advice:
     def other_modes(self) -> str:
         """Return what helps where chains stay at different modes."""
         problem = "the posterior seems to have several modes, between which chains rarely move; "
-        if angles := self._find_sites("CircularReparam"):
-            calls = "numpyro.infer.reparam.CircularReparam()"
-            return f"{problem}an angle may be at the cut of its range: use {calls} for {angles}"
         if exchanged := find_exchanged(self._draws):
             return (
                 f"{problem}the chains exchange the labels of {list_names(exchanged)}: order them "
                 "(numpyro.distributions.transforms.OrderedTransform), or use functions that do "
                 "not depend on labels"
             )
+        if angles := self._find_sites("CircularReparam"):
+            calls = "numpyro.infer.reparam.CircularReparam()"
+            return f"{problem}an angle may be at the cut of its range: use {calls} for {angles}"
         if mirrored := find_mirrored(self._draws):
             names = list_names(mirrored)
             return f"{problem}the sign of {names} differs between chains: let the prior keep one"
