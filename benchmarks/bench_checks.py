@@ -2,6 +2,7 @@
 
     python benchmarks/bench_checks.py [--tables alarms burn-in faults] [--runs 1000]
     python benchmarks/bench_checks.py --tables divergences [--runs 400]
+        [--programs schools …]
     python benchmarks/bench_checks.py --tables passes --runs 100 [--samplers rwm imh nuts]
         [--sizes 10 100 500] [--likelihoods oracle margin risk pairs preference] [--weights 14]
 
@@ -250,7 +251,9 @@ def divergences(options: argparse.Namespace) -> None:
     """Print how often runs with divergent transitions are wrong."""
     runs, columns = max(1, options.runs // 10), ("runs", "others passed", "mean off", "sd off")
     table = Table("program, target, divergences", *columns, "largest common error")
-    for name, program in hard_programs().items():
+    programs = hard_programs()
+    for name in options.programs or programs:
+        program = programs[name]
         target = make_model_target(program.model, program.data)
         truth = program.exact or measure_moments(program)
         for aim in program.accepts:
@@ -379,6 +382,7 @@ if __name__ == "__main__":
         (alarms, burn_in, faults, divergences, passes),
         needs_data=False,
         runs=1000,
+        programs=(),
         sizes=(10, 100, 500),
         samplers=("rwm", "imh", "nuts", "auto"),
         likelihoods=("oracle", "margin", "risk", "pairs", "preference"),

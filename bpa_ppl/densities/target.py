@@ -265,7 +265,7 @@ class Target:
             return {WEIGHTS: self.prior.sample(np.random.default_rng([seed, 5]), PRIOR_DRAWS)}
         names = dict.fromkeys([WEIGHTS, *latent] if self.has_lists else latent)
         if not self.has_lists:
-            sizes = {name: _PRIOR_DRAWS * math.prod(info.shapes[name]) for name in info.shapes}
+            sizes = {name: PRIOR_DRAWS * math.prod(info.shapes[name]) for name in info.shapes}
             names |= dict.fromkeys(n for n in info.deterministic if sizes[n] <= MOST_COMPUTED)
         draws: Sites = jax.device_get(_draw_prior(self, tuple(names), np.int64(seed)))
         return draws

@@ -102,15 +102,15 @@ class Advice:
     def other_modes(self) -> str:
         """Return what helps where chains stay at different modes."""
         problem = "the posterior seems to have several modes, between which chains rarely move; "
-        if angles := self._find_sites("CircularReparam"):
-            calls = "numpyro.infer.reparam.CircularReparam()"
-            return f"{problem}an angle may be at the cut of its range: use {calls} for {angles}"
         if exchanged := find_exchanged(self._draws):
             return (
                 f"{problem}the chains exchange the labels of {list_names(exchanged)}: order them "
                 "(numpyro.distributions.transforms.OrderedTransform), or use functions that do "
                 "not depend on labels"
             )
+        if angles := self._find_sites("CircularReparam"):
+            calls = "numpyro.infer.reparam.CircularReparam()"
+            return f"{problem}an angle may be at the cut of its range: use {calls} for {angles}"
         if mirrored := find_mirrored(self._draws):
             names = list_names(mirrored)
             return f"{problem}the sign of {names} differs between chains: let the prior keep one"
@@ -404,7 +404,7 @@ def _find_moved(values: Float64) -> npt.NDArray[np.bool_]:
 
 def _measure_within(values: Float64) -> Float64:
     """Return the standard deviation within chains, (C, D, …) ↦ (…)."""
-    return np.fmax(np.sqrt(values.var(axis=1).mean(axis=0)), np.finfo(float).tiny)
+    return np.asarray(np.fmax(np.sqrt(values.var(axis=1).mean(axis=0)), np.finfo(float).tiny))
 
 
 def round_up(value: float) -> int:

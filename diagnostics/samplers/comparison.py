@@ -74,13 +74,13 @@ class _Standard(NamedTuple):
     Attributes:
         name: in words.
         draws: of the reference, or of all others.
-        remedy: what to do if they cannot be a reference.
+        problem: why they cannot be a reference; empty if they can.
         note: follows the reason of the verdict.
     """
 
     name: str
     draws: Draws
-    remedy: str = "draw more"
+    problem: str = ""
     note: str = ""
 
 
@@ -210,8 +210,8 @@ def compare(
     All continuous variables that the posteriors have in common are compared, of those of `adapt`
     the sampled ones. `docs/how-to/is-my-sampler-right.md` explains the tests. The verdict is
 
-    * `not converged` if all runs together fail `check`, or the reference has too few effective
-      draws or chains that disagree;
+    * `not converged` if all runs together fail `check`, or those of the reference do, which needs
+      as many effective draws of importance weights as of chains;
     * `DIFFERS` if there is a significant difference, at a level of 1%;
     * `agrees` if there is none, and the absolute bias of every mean is below `bias` posterior
       standard deviations, with a probability of 95%;
@@ -267,22 +267,25 @@ def compare(
         for run in of_sampler:
             check_same_posterior(name, run, expected)
     runs, order = dict(selection.runs), selection.runs[first][0].names
+    reports = {name: check(concatenate_runs(of)) for name, of in selection.recorded.items()}
     standard, description = None, _POOLED if len(runs) > 1 else ""
     if standard_name is not None:
         draws = concatenate_runs(runs.pop(standard_name))
         sampler = expected.record.sampler
         made_by = sampler.name or sampler.library or standard_name
-        description = f"{made_by}, {len(draws.flat)} draws, {smallest_ess(draws):.0f} effective"
-        standard = _Standard(standard_name, draws)
+        problem = reference_problem(draws, standard_name, report=reports[standard_name])
+        checked = "which fail the check of the samplers" if problem else "which pass the same check"
+        size = f"{len(draws.flat)} draws, {smallest_ess(draws):.0f} effective"
+        description = f"{made_by}, {size}, {checked}"
+        standard = _Standard(standard_name, draws, problem)
     choice = rerank(test, expected, unchecked=True).choice if test and standard else None
     results = []
     for name, of_sampler in runs.items():
         draws, recorded = concatenate_runs(of_sampler).reordered(order), selection.recorded[name]
         result = SamplerResult(name, measure_efficiency(of_sampler, draws), draws=draws)
         if description:
-            against = standard or _pool_others(name, runs, order)
-            report = check(concatenate_runs(recorded))
-            result = _judge(result, draws, against, report, bias, seed)
+            against = standard or _pool_others(name, runs, order, reports)
+            result = _judge(result, draws, against, reports[name], bias, seed)
             result = _qualify(result, against.note, selection.incomplete)
             running_error = measure_running_error(of_sampler, against.draws)
             result = replace(result, running_error=running_error)
@@ -313,14 +316,18 @@ def _name_reference(reference: Any, several: Mapping[str, Any]) -> tuple[str, li
 
 
 def _pool_others(
-    name: str, runs: Mapping[str, Sequence[Draws]], order: tuple[str, ...]
+    name: str,
+    runs: Mapping[str, Sequence[Draws]],
+    order: tuple[str, ...],
+    reports: Mapping[str, Report],
 ) -> _Standard:
-    """Return the draws of all other samplers, pooled.
+    """Return the draws of all other samplers that pass their check, pooled.
 
     Args:
         name: of the sampler that is compared with them.
         runs: of each sampler.
         order: of the features.
+        reports: of the check of each sampler.
 
     Raises:
         DataError: if only some have importance weights.
@@ -328,10 +335,12 @@ def _pool_others(
     if len({run.weighted for of in runs.values() for run in of}) > 1:
         problem = "only some posteriors have importance weights, and cannot be pooled"
         raise DataError(f"{problem}: give one of them as the reference", code="mismatch")
-    *most, last = others = [other for other in runs if other != name]
+    others = [other for other in runs if other != name]
+    *most, last = others = [other for other in others if reports[other]] or others
     words = f"{', '.join(most)} and {last} pooled" if most else last
     pool = concatenate_runs([run.reordered(order) for other in others for run in runs[other]])
-    return _Standard(words, pool, _FIND_WRONG, f"; compared with {words}, without a reference")
+    problem = reference_problem(pool, words, _FIND_WRONG, reports[last])
+    return _Standard(words, pool, problem, f"; compared with {words}, without a reference")
 
 
 def _qualify(result: SamplerResult, note: str, incomplete: str) -> SamplerResult:
@@ -379,13 +388,19 @@ def format_bound(bound: float) -> str:
     return f"{math.ceil(1000 * bound) / 1000:g}"
 
 
-def reference_problem(draws: Draws, name: str, remedy: str = "draw more") -> str:
+def reference_problem(
+    draws: Draws, name: str, remedy: str = "draw more", report: Report | None = None
+) -> str:
     """Return in a sentence why draws cannot be a reference; empty if they can.
+
+    They have to pass the check that samplers have to pass; and importance weights, of which fewer
+    effective draws pass it, need as many as chains do.
 
     Args:
         draws: the draws.
         name: of the draws.
-        remedy: what to do about it.
+        remedy: what to do about too few draws.
+        report: of their check.
 
     >>> from bpa_ppl.posterior.draws import name_array
     >>> reference_problem(name_array(np.eye(20)[None, :, :1], ("mu",)), "b")
@@ -394,7 +409,9 @@ def reference_problem(draws: Draws, name: str, remedy: str = "draw more") -> str
     size, r_hat = smallest_ess(draws), largest_r_hat(draws)
     least, largest = BulkESS().limit, RHat().limit
     if r_hat <= largest and size >= least:
-        return ""
+        if report is None or report:
+            return ""
+        return f"{name} fails the check, as a sampler would: {report.failures[0].advice}"
     reached = f"{name} has {size:.0f} effective draws and R-hat {r_hat:.3f}"
     return f"{reached}, and needs at least {least:g} and at most {largest:g}: {remedy}"
 
@@ -434,8 +451,8 @@ def _judge(
     if any(i < len(draws.array) <= j for i, j in copies):
         same = f"{result.sampler} has the draws of {standard.name}, which are no other run"
         raise DataError(f"{same}: pass other runs", code="duplicate")
-    if problem := reference_problem(truth, standard.name, standard.remedy):
-        return replace(result, verdict=NOT_CONVERGED, reason=problem)
+    if standard.problem:
+        return replace(result, verdict=NOT_CONVERGED, reason=standard.problem)
     properties, distance = compare_moments(draws, truth), measure_joint_distance(draws, truth, seed)
     differences = "; ".join(_describe_differences(properties, distance))
     bound, weight = bound_bias(draws, truth)

@@ -18,6 +18,7 @@ from bpa_ppl.adapting.run_sampler import time_compilation
 from bpa_ppl.components import read_name
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import MOST_KEPT, Target
+from bpa_ppl.diagnostics.check.check import check
 from bpa_ppl.diagnostics.check.diagnostic import list_components
 from bpa_ppl.diagnostics.samplers.comparison import (
     FAILED,
@@ -161,7 +162,7 @@ def compare_samplers(
             names, checked = list_components(truth)
             weights = {"kind": truth.kind, "log_weight": truth.log_weight}
             stacked = name_array(checked, names, **weights)
-            if problem := reference_problem(stacked, "the reference"):
+            if problem := reference_problem(stacked, "the reference", report=check(truth)):
                 raise NotConverged(problem)
         timed, stopped = run_samplers(
             target,

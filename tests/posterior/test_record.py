@@ -95,10 +95,12 @@ FULL = Record(
         metric="found",
         modes=2,
         jumps=3,
+        jump_sites=("tau",),
         chosen="imh",
         chosen_settings={"draws": 10},
         chosen_because="it fits",
         drawn_again_because="R-hat",
+        tried=("imh",),
         likelihood_exponent=0.05,
     ),
     from_prior=FromPrior(effective=900.0, p_value=0.5, where="LM0", mean=0.1, deviation=0.2),
@@ -108,6 +110,7 @@ FULL = Record(
     verdict=Verdict(False, "5f", (Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "more"),)),
     flat={"y_unobserved": 4},
     improper=("mu",),
+    reparametrisations={"theta": "LocScaleReparam(0)"},
     others={"note": "ä", "list": [1, {"a": None}], "ratio": 0.5},
 )
 

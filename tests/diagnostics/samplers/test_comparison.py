@@ -238,6 +238,20 @@ def test_statistics_and_data_of_the_posteriors_count() -> None:
     found = compare(run(0, diverging=40, apart=1.0), run(1))["a"]
     assert found.reason.startswith("40 divergent transitions")
     assert "R-hat" in found.reason
+    # The rule is the same for a sampler, the reference, and the others without a reference.
+    assert compare(run(0, diverging=1), run(1))["a"].verdict == NOT_CONVERGED
+    by_reference = compare(run(0), run(1, diverging=1))
+    assert by_reference["a"].verdict == NOT_CONVERGED
+    assert "the reference fails the check, as a sampler would: 1 divergent transition" in (
+        by_reference["a"].reason
+    )
+    assert by_reference.reference.endswith("which fail the check of the samplers")
+    assert compare(run(0), run(1)).reference.endswith("which pass the same check")
+    alone = compare({"a": run(0), "b": run(1, diverging=1), "c": run(2)})
+    assert [alone[name].verdict for name in "abc"] == [AGREES, NOT_CONVERGED, AGREES]
+    assert alone["a"].reason.endswith("compared with c, without a reference")
+    one_of_two = compare({"a": run(0), "b": run(1, diverging=1)})
+    assert [one_of_two[name].verdict for name in "ab"] == [NOT_CONVERGED] * 2
     with raises(DataError, "mismatch", match="other values of y"):
         compare(run(0, y=2.0), run(1))
 
