@@ -14,6 +14,8 @@ from bpa_ppl.posterior.statistics import ess
 
 #: With fewer effective draws of the prior, nothing is compared.
 _FEWEST_DRAWS = 100
+#: The share of the draws of chains whose visits are counted on each side.
+_OUTER = 0.01
 #: Effective draws per degree of freedom of an estimated standard error: those of chains come from
 #: windows of about ten autocorrelation times, and weights vary.
 _WINDOW = 10.0
@@ -42,11 +44,14 @@ class PriorDraws(Diagnostic, frozen=True):
         if prior is None or prior.where not in run.names:
             return None
         values = run.draws.components()[prior.where]
-        problem = (
-            f"{prior.where} has the mean {values.mean():.3g} and the sd {values.std():.3g}, but of "
-            f"draws of the prior, weighted by the likelihood (ESS {prior.effective:.0f}), the mean "
-            f"{prior.mean:.3g} and the sd {prior.deviation:.3g}"
-        )
+        problem = f"{prior.where} has another distribution than draws of the prior, weighted by "
+        problem += f"the likelihood (ESS {prior.effective:.0f})"
+        if run.moments[run.names.index(prior.where)] == 2:
+            problem = (
+                f"{prior.where} has the mean {values.mean():.3g} and the sd {values.std():.3g}, "
+                f"but of draws of the prior, weighted by the likelihood (ESS {prior.effective:.0f})"
+                f", the mean {prior.mean:.3g} and the sd {prior.deviation:.3g}"
+            )
         return self.find_worst(
             np.array([prior.p_value]), [prior.where], self.limit, f"{problem}: {OF_MODES}"
         )
@@ -57,7 +62,9 @@ def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | Non
 
     Both are replaced by their ranks among the draws of the chains, in (0, 1), so that one far draw
     of heavy tails does not decide. Compared are the means of the ranks, and of their distances from
-    the middle, with the standard errors of both, by Student's t.
+    the middle, with the standard errors of both, by Student's t; and the number of draws of the
+    prior that are above, or below, all draws of the chains, as a small mode that no chain has
+    visited is (`_test_beyond`). Components whose draws of the prior do not differ are left out.
 
     Args:
         draws: chains, and draws of the prior.
@@ -65,7 +72,7 @@ def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | Non
 
     Returns:
         the component that differs most; None if there are fewer than 100 effective draws of the
-        prior, or no chains.
+        prior, none that differ, or no chains.
 
     >>> rng = np.random.default_rng(0)
     >>> values = {"x": rng.normal(size=(4, 1000))}
@@ -83,9 +90,6 @@ def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | Non
         return None
     names, values = list_components(draws)
     moves = np.isfinite(values).all(axis=(0, 1)) & (np.ptp(values, axis=(0, 1)) > 0)
-    if not moves.any():
-        return None
-    names, values = np.array(names)[moves].tolist(), values[..., moves]
     of_prior = Draws(
         draws.prior,
         sampled=draws.sampled,
@@ -94,6 +98,10 @@ def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | Non
         coords=draws.coords,
     ).components()
     prior = np.stack([of_prior[name][0] for name in names], axis=-1)
+    moves &= np.ptp(prior, axis=0) > 0
+    if not moves.any():
+        return None
+    names, values, prior = np.array(names)[moves].tolist(), values[..., moves], prior[:, moves]
     flat = values.reshape(-1, len(names))
     ranks = (rankdata(flat, axis=0) - 0.5) / len(flat)
     expected_ranks = np.empty_like(prior)
@@ -111,7 +119,10 @@ def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | Non
     variance = of_chains + of_weighted
     degrees = variance**2 / (of_chains**2 / effective + of_weighted**2 / size) / _WINDOW
     z = (ranks.mean(axis=0) - expected) / np.sqrt(variance)
-    p_values = np.fmin(2 * z.size * stdtr(degrees, -np.abs(z)), 1.0).min(axis=-1)
+    of_ranks = 2 * stdtr(degrees, -np.abs(z)).min(axis=-1)
+    beyond = _test_beyond(values, prior, importance)
+    # Two of each are half of the level, the other two the other half.
+    p_values = np.fmin(4 * len(names) * np.fmin(of_ranks, beyond), 1.0)
     k = int(p_values.argmin())
     with np.errstate(over="ignore", invalid="ignore"):  # of a prior with heavy tails
         mean = float(importance @ prior[:, k])
@@ -123,3 +134,32 @@ def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | Non
         mean=mean,
         deviation=deviation,
     )
+
+
+def _test_beyond(values: Float64, prior: Float64, importance: Float64) -> Float64:
+    """Return the p-value of as many draws of the prior beyond all draws of the chains, (K,).
+
+    Of m draws and n of one distribution, j of the m are above all n with the probability of
+    drawing them first, m / (m + n) · (m − 1) / (m + n − 1) … It is the smaller one of both sides.
+    Weighted draws count as many as are effective, and so do draws of chains: by the indicators of
+    their outer hundredths, as they visit a tail more seldom than the middle.
+
+    Args:
+        values: (C, D, K) the draws of the chains.
+        prior: (P, K) the draws of the prior.
+        importance: (P,) their importance weights.
+    """
+    flat, size = values.reshape(-1, values.shape[-1]), kish(importance)
+    p_values = np.ones(flat.shape[-1])
+    for sign in (-1.0, 1.0):
+        outer = sign * values >= np.quantile(sign * flat, 1 - _OUTER, axis=0)
+        visits = np.fmin(np.nan_to_num(ess(outer, "mean")), np.nan_to_num(ess(values, "bulk")))
+        beyond = sign * prior > (sign * flat).max(axis=0)
+        share = importance @ beyond
+        squares = importance**2 @ beyond
+        effective = np.divide(share**2, squares, out=np.zeros_like(share), where=squares > 0)
+        for k, number in enumerate(np.fmin(share * size, effective) + 1e-9):
+            drawn = np.arange(int(number))
+            chance = np.prod((size - drawn) / (size + min(visits[k], len(flat)) - drawn))
+            p_values[k] = min(p_values[k], float(chance))
+    return p_values

@@ -15,6 +15,7 @@ from bpa_ppl._runtime.messages import format_signed
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check.check import Report, check
 from bpa_ppl.diagnostics.check.convergence import BulkESS, RHat
+from bpa_ppl.diagnostics.check.independence import find_common_draws, find_dependence
 from bpa_ppl.diagnostics.check.prior import PriorDraws
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.diagnostics.samplers.efficiency import (
@@ -38,7 +39,6 @@ from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.opening import is_arrays
 from bpa_ppl.posterior.selection import INFINITE
-from bpa_ppl.posterior.statistics import find_copied_chains
 
 #: The level at which a correct sampler is found to differ (13 of 900 were). Half of it is for the
 #: marginal distributions of the weights together, half for their joint distribution.
@@ -394,6 +394,8 @@ def reference_problem(draws: Draws, name: str, remedy: str = "draw more") -> str
     """
     size, r_hat = smallest_ess(draws), largest_r_hat(draws)
     least, largest = BulkESS().limit, RHat().limit
+    if draws.kind == "chains" and (found := find_dependence(draws.array, draws.names)):
+        return f"{name} has chains that depend on each other: {found.problem}"
     if r_hat <= largest and size >= least:
         return ""
     reached = f"{name} has {size:.0f} effective draws and R-hat {r_hat:.3f}"
@@ -431,9 +433,9 @@ def _judge(
         DataError: if both have the same draws.
     """
     truth = standard.draws
-    copies = find_copied_chains([*draws.array, *truth.array])
-    if any(i < len(draws.array) <= j for i, j in copies):
-        same = f"{result.sampler} has the draws of {standard.name}, which are no other run"
+    chains = [*draws.array, *truth.array]
+    if find_common_draws(chains, draws.names, first=len(draws.array)):
+        same = f"{result.sampler} has the draws of {standard.name}, or its random key"
         raise DataError(f"{same}: pass other runs", code="duplicate")
     if problem := reference_problem(truth, standard.name, standard.remedy):
         return replace(result, verdict=NOT_CONVERGED, reason=problem)
