@@ -150,7 +150,7 @@ def find_common_draws(
     elif more := int(found.sum()) - 1:
         subject += f", and {format_count(more, 'other pair')},"
     if equal[pair]:
-        cause = "have the same draws: they are copies of one run, or have the same random key"
+        cause = "have the same draws, as they are copies of one run, or have the same random key"
     else:
         copies = np.abs(correlations[:, pair]).min() >= _COPIED
         cause = (

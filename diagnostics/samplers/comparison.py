@@ -27,7 +27,12 @@ from bpa_ppl.diagnostics.samplers.efficiency import (
     smallest_ess,
 )
 from bpa_ppl.diagnostics.samplers.joint_test import Distance, measure_joint_distance
-from bpa_ppl.diagnostics.samplers.moments import PROBABILITY, bound_bias, compare_moments
+from bpa_ppl.diagnostics.samplers.moments import (
+    PROBABILITY,
+    bound_bias,
+    compare_moments,
+    score_heavy,
+)
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import select_comparable
@@ -208,7 +213,8 @@ def compare(
     """Compare draws with reference draws, or with another run, and say whether they agree.
 
     All continuous variables that the posteriors have in common are compared, of those of `adapt`
-    the sampled ones. `docs/how-to/is-my-sampler-right.md` explains the tests. The verdict is
+    the sampled ones; of variables without a variance only the quantiles.
+    `docs/how-to/is-my-sampler-right.md` explains the tests. The verdict is
 
     * `not converged` if all runs together fail `check`, or the reference has too few effective
       draws or chains that disagree;
@@ -267,7 +273,8 @@ def compare(
     for name, of_sampler in selection.recorded.items():
         for run in of_sampler:
             check_same_posterior(name, run, expected)
-    runs, order = dict(selection.runs), selection.runs[first][0].names
+    runs, order, heavy = dict(selection.runs), selection.runs[first][0].names, selection.heavy
+    scale = concatenate_runs(runs[first])
     standard, description = None, _POOLED if len(runs) > 1 else ""
     if standard_name is not None:
         draws = concatenate_runs(runs.pop(standard_name))
@@ -279,13 +286,15 @@ def compare(
     results = []
     for name, of_sampler in runs.items():
         draws, recorded = concatenate_runs(of_sampler).reordered(order), selection.recorded[name]
-        result = SamplerResult(name, measure_efficiency(of_sampler, draws), draws=draws)
+        scored = [score_heavy(run, scale, heavy) for run in of_sampler]
+        cost = measure_efficiency(scored, score_heavy(draws, scale, heavy))
+        result = SamplerResult(name, cost, draws=draws)
         if description:
             against = standard or _pool_others(name, runs, order)
             report = check(concatenate_runs(recorded))
-            result = _judge(result, draws, against, report, bias, seed)
+            result = _judge(result, draws, against, report, bias, seed, heavy)
             result = _qualify(result, against.note, selection.incomplete)
-            running_error = measure_running_error(of_sampler, against.draws)
+            running_error = measure_running_error(scored, score_heavy(against.draws, scale, heavy))
             result = replace(result, running_error=running_error)
         if test is not None and choice is not None:
             ours = rerank(test, recorded[0], unchecked=True).choice
@@ -418,6 +427,7 @@ def _judge(
     report: Report,
     bias: float,
     seed: int,
+    heavy: Sequence[str],
 ) -> SamplerResult:
     """Return the result with its verdict, and with the differences that it is based on.
 
@@ -428,6 +438,7 @@ def _judge(
         report: the check of the sampler.
         bias: that every mean must be below.
         seed: of the permutations.
+        heavy: the cells without a variance, of which only quantiles are compared.
 
     Raises:
         DataError: if both have the same draws.
@@ -439,9 +450,12 @@ def _judge(
         raise DataError(f"{same}: pass other runs", code="duplicate")
     if problem := reference_problem(truth, standard.name, standard.remedy):
         return replace(result, verdict=NOT_CONVERGED, reason=problem)
-    properties, distance = compare_moments(draws, truth), measure_joint_distance(draws, truth, seed)
+    properties = compare_moments(draws, truth, heavy)
+    scored = score_heavy(draws, truth, heavy), score_heavy(truth, truth, heavy)
+    distance = measure_joint_distance(*scored, seed)
     differences = "; ".join(_describe_differences(properties, distance))
-    bound, weight = bound_bias(draws, truth)
+    bound, weight = bound_bias(*scored)
+    mean = "posterior mean, and no mean of normal scores of ranks," if heavy else "posterior mean"
     size = format_bound(bound)
     # Draws that differ from those of the prior are of another distribution, if that is seen here.
     failures = [one for one in report.failures if one.name != PriorDraws.title or not differences]
@@ -464,7 +478,7 @@ def _judge(
         verdict, reason = INCONCLUSIVE, f"{problem}: look at its trace"
     elif bound <= bias:
         verdict, confidence = AGREES, f"with {PROBABILITY:.0%} confidence"
-        reason = f"{confidence}, no posterior mean is biased by more than {size} sd"
+        reason = f"{confidence}, no {mean} is biased by more than {size} sd"
     else:
         verdict, times = INCONCLUSIVE, math.ceil((bound / bias) ** 2)
         ours, theirs = (times * len(one.flat) for one in (draws, truth))
