@@ -10,12 +10,14 @@ from bpa_ppl.diagnostics.check.advice import OF_MODES
 from bpa_ppl.diagnostics.check.diagnostic import Diagnostic, Run, list_components
 from bpa_ppl.posterior.draws import Draws, importance_weights, kish
 from bpa_ppl.posterior.record import Finding, FromPrior
-from bpa_ppl.posterior.statistics import ess
+from bpa_ppl.posterior.statistics import count_moments, ess, estimate_tail_shapes
 
 #: With fewer effective draws of the prior, nothing is compared.
 _FEWEST_DRAWS = 100
 #: The share of the draws of chains whose visits are counted on each side.
 _OUTER = 0.01
+#: How many times as far from the median as the chains a far mode is.
+_FAR = 4.0
 #: Effective draws per degree of freedom of an estimated standard error: those of chains come from
 #: windows of about ten autocorrelation times, and weights vary.
 _WINDOW = 10.0
@@ -121,8 +123,8 @@ def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | Non
     z = (ranks.mean(axis=0) - expected) / np.sqrt(variance)
     of_ranks = 2 * stdtr(degrees, -np.abs(z)).min(axis=-1)
     beyond = _test_beyond(values, prior, importance)
-    # Two of each are half of the level, the other two the other half.
-    p_values = np.fmin(4 * len(names) * np.fmin(of_ranks, beyond), 1.0)
+    # Both kinds of tests, of two ranks each and of what is beyond, have half of the level.
+    p_values = np.fmin(2 * len(names) * np.fmin(2 * of_ranks, beyond), 1.0)
     k = int(p_values.argmin())
     with np.errstate(over="ignore", invalid="ignore"):  # of a prior with heavy tails
         mean = float(importance @ prior[:, k])
@@ -140,9 +142,11 @@ def _test_beyond(values: Float64, prior: Float64, importance: Float64) -> Float6
     """Return the p-value of as many draws of the prior beyond all draws of the chains, (K,).
 
     Of m draws and n of one distribution, j of the m are above all n with the probability of
-    drawing them first, m / (m + n) · (m − 1) / (m + n − 1) … It is the smaller one of both sides.
-    Weighted draws count as many as are effective, and so do draws of chains: by the indicators of
-    their outer hundredths, as they visit a tail more seldom than the middle.
+    drawing them first, m / (m + n) · (m − 1) / (m + n − 1) … Four times as far from the median as
+    the last of the n, where the tail has a variance, there are at most as many as above 16 n. The
+    p-value is the smallest one of both distances and sides, times four. Weighted draws count as
+    many as are effective, and so do draws of chains: by the indicators of their outer hundredths,
+    as they visit a tail more seldom than the middle.
 
     Args:
         values: (C, D, K) the draws of the chains.
@@ -150,16 +154,23 @@ def _test_beyond(values: Float64, prior: Float64, importance: Float64) -> Float6
         importance: (P,) their importance weights.
     """
     flat, size = values.reshape(-1, values.shape[-1]), kish(importance)
-    p_values = np.ones(flat.shape[-1])
+    middle, p_values = np.median(flat, axis=0), np.ones(flat.shape[-1])
     for sign in (-1.0, 1.0):
         outer = sign * values >= np.quantile(sign * flat, 1 - _OUTER, axis=0)
         visits = np.fmin(np.nan_to_num(ess(outer, "mean")), np.nan_to_num(ess(values, "bulk")))
-        beyond = sign * prior > (sign * flat).max(axis=0)
-        share = importance @ beyond
-        squares = importance**2 @ beyond
-        effective = np.divide(share**2, squares, out=np.zeros_like(share), where=squares > 0)
-        for k, number in enumerate(np.fmin(share * size, effective) + 1e-9):
-            drawn = np.arange(int(number))
-            chance = np.prod((size - drawn) / (size + min(visits[k], len(flat)) - drawn))
-            p_values[k] = min(p_values[k], float(chance))
-    return p_values
+        visits = np.fmin(visits, len(flat))
+        last = (sign * (flat - middle)).max(axis=0)
+        for times in (1.0, _FAR):
+            beyond = sign * (prior - middle) > times * last
+            tested = np.flatnonzero(beyond.any(axis=0))
+            if times > 1 and tested.size:
+                shares = visits[tested] / len(flat)
+                shapes, counts = estimate_tail_shapes(values[..., tested], shares)
+                tested = tested[count_moments(shapes, counts) == 2]
+            for k in tested.tolist():
+                inside = importance[beyond[:, k]]
+                number = min(inside.sum() * size, kish(inside / inside.sum()))
+                drawn = np.arange(int(number + 1e-9))
+                chance = np.prod((size - drawn) / (size + visits[k] * times**2 - drawn))
+                p_values[k] = min(p_values[k], float(chance))
+    return p_values * 4

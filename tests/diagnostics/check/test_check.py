@@ -129,7 +129,12 @@ def test_too_few_effective_draws_are_found(correlation: float, chains: int, draw
     [
         (slice(300, 500), 0.2, "chain 1 stays where it is for 20% of its", "take smaller steps"),
         (slice(0, 300), 0.3, "chain 1 stays where it is for 30% of its", "raise warmup"),
-        (slice(300, DRAWS), 0.7, "the last 700 draws of chain 1 are equal", "leave out what was pad"),
+        (
+            slice(300, DRAWS),
+            0.7,
+            "the last 700 draws of chain 1 are equal",
+            "leave out what was pad",
+        ),
         (slice(0, DRAWS), 1.0, "chain 1 does not move", "take smaller steps"),
     ],
 )

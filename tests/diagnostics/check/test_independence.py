@@ -74,7 +74,9 @@ def antithetic(seed: int) -> np.ndarray:
 
 
 def from_afar(seed: int) -> np.ndarray:
-    return autoregressive(0.5, CHAINS, DRAWS, 2, seed) + 4 * np.exp(-np.arange(DRAWS) / 100)[:, None]
+    return (
+        autoregressive(0.5, CHAINS, DRAWS, 2, seed) + 4 * np.exp(-np.arange(DRAWS) / 100)[:, None]
+    )
 
 
 RIGHT: dict[str, Sample] = {
@@ -87,7 +89,9 @@ RIGHT: dict[str, Sample] = {
     "2 chains": autocorrelated(0.5, chains=2),
     "50 chains of 100": autocorrelated(0.5, 50, 100),
     "t with 2 degrees": lambda seed: np.random.default_rng(seed).standard_t(2, (4, DRAWS, 2)),
-    "walks without end": lambda seed: np.random.default_rng(seed).normal(size=(4, DRAWS, 2)).cumsum(1),
+    "walks without end": lambda seed: (
+        np.random.default_rng(seed).normal(size=(4, DRAWS, 2)).cumsum(1)
+    ),
     "0 or 1": lambda seed: (autoregressive(0.9, 4, DRAWS, 2, seed) > 1).astype(float),
     "rarely 1": lambda seed: (np.random.default_rng(seed).random((4, DRAWS, 2)) < 0.01) * 1.0,
     "Poisson": lambda seed: np.random.default_rng(seed).poisson(1.0, (4, DRAWS, 2)).astype(float),
@@ -96,7 +100,10 @@ RIGHT: dict[str, Sample] = {
     "random walks": walk(one_key=False),
     "from one start": from_afar,
 }
-WALKERS = {f"{walkers} walkers, {size}": stretch(walkers, size) for walkers, size in ((16, 1), (16, 5), (32, 2))}
+WALKERS = {
+    f"{walkers} walkers, {size}": stretch(walkers, size)
+    for walkers, size in ((16, 1), (16, 5), (32, 2))
+}
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -127,7 +134,9 @@ def copies(correlation: float, noise: float, all_chains: bool) -> Sample:
 
 
 COPIED = {
-    f"AR({correlation}), noise {noise}, {'all' if every else 'one'}": copies(correlation, noise, every)
+    f"AR({correlation}), noise {noise}, {'all' if every else 'one'}": copies(
+        correlation, noise, every
+    )
     for correlation in (0.0, 0.5, 0.9, 0.97)
     for noise in (0.0, 0.05, 0.5)
     for every in (True, False)

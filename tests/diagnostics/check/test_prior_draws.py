@@ -108,7 +108,9 @@ def test_a_small_far_mode_is_found() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "share", "least"), [(1, 0.01, 34), (5, 0.02, 36), (5, 0.05, 40)])
 def test_far_modes_are_mostly_found(size: int, share: float, least: int) -> None:
-    compared = (compare_with_prior(far_mode(size, share, 0.0, s), np.zeros(1000)) for s in range(40))
+    compared = (
+        compare_with_prior(far_mode(size, share, 0.0, s), np.zeros(1000)) for s in range(40)
+    )
     found = [one is not None and one.p_value < PriorDraws().limit for one in compared]
     assert sum(found) >= least
 
@@ -118,13 +120,16 @@ def test_far_modes_are_mostly_found(size: int, share: float, least: int) -> None
 @pytest.mark.parametrize("name", ["norm", "t3", "cauchy", "lognorm"])
 def test_far_draws_of_heavy_tails_are_no_mode(name: str, correlation: float) -> None:
     """Of 200 runs at a level of 1/1000 more than 2 are one in 900."""
-    law = {"t3": stats.t(3), "lognorm": stats.lognorm(2), "norm": stats.norm(), "cauchy": stats.cauchy()}[name]
+    law = {
+        "t3": stats.t(3),
+        "lognorm": stats.lognorm(2),
+        "norm": stats.norm(),
+        "cauchy": stats.cauchy(),
+    }[name]
     alarms = 0
     for seed in range(200):
         normal = autoregressive(correlation, 4, 1000, 3, seed)
-        x = np.where(
-            normal < 0, law.ppf(stats.norm.cdf(normal)), law.isf(stats.norm.sf(normal))
-        )
+        x = np.where(normal < 0, law.ppf(stats.norm.cdf(normal)), law.isf(stats.norm.sf(normal)))
         prior = law.rvs(size=(1, 1000, 3), random_state=np.random.default_rng(seed))
         draws = Draws({"x": x}, sampled=("x",), prior={"x": prior})
         compared = compare_with_prior(draws, np.zeros(1000))
