@@ -70,7 +70,7 @@ class IndependentChains(Diagnostic, frozen=True):
         if run.draws.kind == "chains":
             found = find_dependence(run.values, run.names, self.limit)
         else:
-            found = find_common_draws(run.values, run.names, self.limit)
+            found = find_common_draws(list(run.values), run.names, self.limit)
         if found is None:
             return None
         where = run.chain_labels[found.chain]
@@ -204,7 +204,7 @@ def _select_variables(
     most = min(_MOST_NUMBERS // len(flat), _MOST_PAIRS // len(chains) ** 2)
     if len(usable) > max(most, 1):
         usable = usable[np.linspace(0, len(usable) - 1, max(most, 1)).astype(int)]
-    return [chain[:, usable] for chain in chains], [names[k] for k in usable]
+    return [chain[:, usable] for chain in chains], [names[k] for k in usable.tolist()]
 
 
 def _score(chains: Float64) -> Float64:
