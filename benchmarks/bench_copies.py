@@ -1,15 +1,15 @@
-"""False alarms and detections of copied chains, and of tails without a mean.
+"""False alarms and detections of chains that depend on each other, and of tails without a mean.
 
     python benchmarks/bench_copies.py [--tables alarms copies tails] [--runs 1000]
 
-* alarms: how often `find_copied_chains` finds copies in four independent chains of 1000 draws.
-* copies: how often it finds the copy of a chain, in a tenth of the runs. The copy is the whole
-  chain, the chain shifted by half its length or reversed, in single precision, or with noise of
-  1e-6 standard deviations.
+* alarms: how often `find_dependence` finds something in four independent chains of 1000 draws.
+* copies: how often it finds something where the last chain is a copy of the first, in a tenth of
+  the runs: the whole chain, the chain shifted by half its length or reversed, in single precision,
+  with noise of 0.05 or 0.5 standard deviations; or where the chains are mixed by `reshape`.
 * tails: how often the check refuses draws of one weight, and how often the tails are a reason, in
   a tenth of the runs: independent draws, and chains of NUTS (500 draws of warm-up) and of a random
   walk (10 moves for each draw). Of the same draws of a variable without lists, how often they are
-  refused, and how often the check leaves out their mean.
+  refused, and how often the check says that there is no variance, or no mean.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from numpyro.infer import MCMC, NUTS
 
 from bpa_ppl import check
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.check.diagnostic import REPORTED
+from bpa_ppl.diagnostics.check.independence import find_dependence
 from bpa_ppl.posterior.draws import Draws, name_array
-from bpa_ppl.posterior.statistics import find_copied_chains
 
 CHAINS, DRAWS, WARMUP = 4, 1000, 50
 Sample = Callable[[np.random.Generator], Float64]
@@ -93,14 +92,16 @@ CASES: dict[str, Sample] = {
 }
 
 
+def depend(values: Float64) -> bool:
+    """Return whether chains seem to depend on each other."""
+    return bool(find_dependence(values, [str(k) for k in range(values.shape[-1])]))
+
+
 def alarms(options: argparse.Namespace) -> None:
     """Print the shares of runs without a copy in which copies are found."""
     table = Table(f"false alarms, {options.runs} runs", "found")
     for name, sample in CASES.items():
-        found = [
-            bool(find_copied_chains(sample(np.random.default_rng(seed))))
-            for seed in range(options.runs)
-        ]
+        found = [depend(sample(np.random.default_rng(seed))) for seed in range(options.runs)]
         table.row(name, f"{np.mean(found):.1%}")
 
 
@@ -109,24 +110,28 @@ COPIES: dict[str, Callable[[np.random.Generator, Float64, Float64], Float64]] = 
     "shifted": lambda _, chain, other: np.concatenate([chain[DRAWS // 2 :], other[: DRAWS // 2]]),
     "reversed": lambda _, chain, other: chain[::-1],
     "single": lambda _, chain, other: chain.astype(np.float32),
-    "noise": lambda rng, chain, other: (
-        chain + 1e-6 * chain.std(axis=0) * rng.normal(size=chain.shape)
+    "noise .05": lambda rng, chain, other: (
+        chain + 0.05 * chain.std(axis=0) * rng.normal(size=chain.shape)
+    ),
+    "noise .5": lambda rng, chain, other: (
+        chain + 0.5 * chain.std(axis=0) * rng.normal(size=chain.shape)
     ),
 }
 
 
 def copies(options: argparse.Namespace) -> None:
-    """Print the shares of runs in which a copy of the first chain is found."""
+    """Print the shares of runs in which a copy of the first chain, or mixed chains, are found."""
     runs = max(1, options.runs // 10)
-    table = Table(f"copies, {runs} runs", *COPIES)
+    table = Table(f"copies, {runs} runs", *COPIES, "mixed")
     for name, sample in CASES.items():
-        found = np.zeros(len(COPIES))
+        found = np.zeros(len(COPIES) + 1)
         for seed in range(runs):
             rng = np.random.default_rng(seed)
             values = sample(rng)
             for k, copy in enumerate(COPIES.values()):
                 last = copy(rng, values[0], values[-1])
-                found[k] += (0, CHAINS - 1) in find_copied_chains([*values[:-1], last])
+                found[k] += depend(np.stack([*values[:-1], last]))
+            found[-1] += depend(values.swapaxes(0, 1).reshape(values.shape))
         table.row(name, *(f"{share:.0%}" for share in found / runs))
 
 
@@ -203,12 +208,12 @@ def tails(options: argparse.Namespace) -> None:
             refused = np.mean([bool(failed) for failed in failures])
             cells.append(f"{refused:.0%} ({np.mean(heavy):.0%})")
             reports = [check(Draws({"x": x[..., 0]}, sampled=("x",))) for x in chains]
-            named = [any(one.limit == REPORTED for one in of.rows) for of in reports]
+            named = [any("has no" in one.advice for one in of.rows) for of in reports]
             refused = np.mean([not of.passed for of in reports])
             of_variables.append(f"{refused:.0%} ({np.mean(named):.0%})")
         weight.row(name, *cells)
         rows.append((name, *of_variables))
-    variable = Table(f"variables that are refused (without a mean), {runs} runs", *samplers)
+    variable = Table(f"variables that are refused (without a variance), {runs} runs", *samplers)
     for row in rows:
         variable.row(*row)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.posterior.draws import Draws, kish, name_array
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, estimate_tail_shapes
+from bpa_ppl.posterior.statistics import count_moments, ess, estimate_tail_shapes
 
 #: Why variables or cells are left out -> their names.
 Reasons = dict[str, list[str]]
@@ -20,7 +20,6 @@ Reasons = dict[str, list[str]]
 NOT_NUMBERS, DISCRETE = "not real-valued", "discrete"
 INFINITE, CONSTANT = "not finite", "constant"
 FLAT = "values that the density does not depend on"
-WITHOUT_MEAN = "too heavy in the tails, so that a mean may not exist"
 
 
 class Opened(NamedTuple):
@@ -46,14 +45,13 @@ def leave_out(
 
     A site is discrete if its draws are whole numbers below 2^52 that vary. A cell is left out if a
     draw is not finite, if a posterior records that its density does not depend on it, or if it is
-    the same in all draws of the reference; where means are compared, also if its mean may not exist
-    in the reference.
+    the same in all draws of the reference.
 
     Args:
         sites: (K,) the site of each cell; the cells of a site follow each other.
         runs: the draws of these cells.
         samplers: of each run.
-        reference: the sampler whose means the others are compared with; None if none are.
+        reference: the sampler that the others are compared with; None if none are.
         keep: the sites of which nothing is left out.
 
     >>> draws = Draws({"z": np.array([[0.0, 1.0]]), "x": np.array([[0.5, 1.0]])})
@@ -84,17 +82,18 @@ def leave_out(
         leave(~moves & np.isin(sites, [*run.record.flat]), FLAT)
     of_reference = [reference in (None, name) for name in samplers]
     leave(~varies[of_reference].any(axis=0), CONSTANT)
-    if reference is not None and kept.any():
-        heavy = np.zeros(len(names), bool)
-        heavy[kept] = _lacks_mean([*compress(runs, of_reference)], kept)
-        leave(heavy, WITHOUT_MEAN)
     return kept, reasons
 
 
-def _lacks_mean(runs: Sequence[Draws], cells: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return whether the mean of each of some cells may not exist."""
+def find_heavy(runs: Sequence[Draws]) -> tuple[str, ...]:
+    """Return the cells without a variance, as their tails are so heavy.
+
+    >>> values = np.random.default_rng(0).standard_cauchy((4, 1000, 1))
+    >>> find_heavy([name_array(values, ("x",))]), find_heavy([name_array(np.cbrt(values), ("x",))])
+    (('x',), ())
+    """
     length = min(run.shape[1] for run in runs)
-    x = np.concatenate([run.array[:, :length, cells] for run in runs])
+    x = np.concatenate([run.array[:, :length] for run in runs])
     logs = [run.log_weight[:, :length] for run in runs if run.log_weight is not None]
     if len(logs) == len(runs):
         names = [str(k) for k in range(x.shape[-1])]
@@ -103,7 +102,8 @@ def _lacks_mean(runs: Sequence[Draws], cells: npt.NDArray[np.bool_]) -> npt.NDAr
         share = np.full(x.shape[-1], kish(weighted.importance) / len(weighted.flat))
     else:
         share = np.nan_to_num(np.minimum(ess(x), ess(x, "tail"))) / x[..., 0].size
-    return estimate_tail_shapes(x, share) > POOR_PARETO_K
+    heavy = count_moments(*estimate_tail_shapes(x, share)) < 2
+    return tuple(compress(runs[0].names, heavy))
 
 
 def select_variables(draws: Draws, var_names: Sequence[str] = ()) -> Opened:

@@ -1,18 +1,14 @@
 """Statistics of draws: those of ArviZ, for arrays, and what ArviZ lacks.
 
 R-hat, effective sample sizes, Monte-Carlo errors, BFMI and Pareto k̂ are those of arviz_stats. Added
-are the order of the axes, R-hat of a single chain, k̂ where no tail can be fitted, and
-`find_copied_chains`, which ArviZ lacks: chains with the same draws agree, so R-hat cannot find
-them.
+are the order of the axes, R-hat of a single chain, and k̂ where no tail can be fitted.
 
 ArviZ is imported on first use, because importing it takes as long as two checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -29,22 +25,14 @@ POOR_PARETO_K = 0.7
 LARGEST = 1e70
 #: With fewer values, a tail cannot be fitted.
 _MIN_WEIGHTS = 25
-#: A tail is fitted if one draw makes up this share of the sum of absolute deviations, and this
-#: number over the root of the number of draws: of draws of a Cauchy distribution it does in 19 of
-#: 20 sets of 4000, of a mixture of normals that is as long-tailed in none.
+#: A draw is large if it makes up this share of the sum of absolute deviations, and this number over
+#: the root of the number of draws: of draws of a Cauchy distribution one does in 19 of 20 sets of
+#: 4000, of a mixture of normals that is as long-tailed in none.
 _LARGE_SHARE, _LARGE_DEVIATION = 0.04, 2.0
-#: Chains are copies if they have this share of their draws in common, of at least so many.
-_COPIED, _MIN_DIFFERENT = 0.25, 10
-#: Draws closer than this, in local distances between draws, count as equal; copies in single
-#: precision differ by less. The local distance is the mean over this many draws per chain on both
-#: sides.
-_EQUAL_DISTANCE, _NEIGHBOURS = 0.02, 5
-#: Values are discrete if this share of the distances between neighbouring ones are the smallest
-#: one, or if there are no more of them than this share of the draws; up to noise, in standard
-#: deviations.
-_EVEN, _MAX_SHARE, _NOISE = 0.2, 0.1, 1e-5
-#: Nine of ten distances between discrete values are smaller than this number of the smallest one.
-_NEARER = 100.0
+#: Interquartile ranges from the median, within which all draws of a light tail are.
+_FAR = 4.0
+#: k of a light tail, and the share of posteriors with light tails alone that seem to have others.
+_LIGHT, _LEVEL = 0.1, 0.01
 
 
 def _arviz() -> Any:
@@ -137,175 +125,85 @@ def smooth_log_weights(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
     return result.reshape(np.shape(log_ratio)), np.inf if few else k_hat
 
 
-def find_copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
-    """Return the pairs of chains that have at least a quarter of the shorter one in common.
+def estimate_tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> tuple[Float64, Float64]:
+    """Return Pareto k̂ of the heavier tail of each component, and of how many draws, (Q,) each.
 
-    Draws, (D, Q) in each chain, are compared at all places of the chain, so that a run is
-    recognised after thinning or with another warm-up. Two draws are one if they are nearer than a
-    fiftieth of the local distance between draws, so that a run is recognised in single precision
-    and after small noise. Draws of discrete values (integers, rounded numbers) coincide by chance;
-    of these chains a quarter has to be the same sequence, forwards or backwards. A chain that
-    returns to its own draws is a pair with itself; equal draws in succession, as after rejected
-    proposals, are one. Chains with fewer than ten different draws are left out: they may not have
-    left a common start.
-
-    >>> chains = np.random.default_rng(0).normal(size=(2, 20, 1))
-    >>> find_copied_chains(chains[[0, 1, 0]]), find_copied_chains(np.tile(chains[:1], (1, 2, 1)))
-    ([(0, 2)], [(0, 0)])
-    >>> find_copied_chains(np.random.default_rng(0).poisson(3.0, (4, 1000, 1)))
-    []
-    """
-    chains = [np.asarray(chain, np.float64) for chain in chains]
-    flat = np.concatenate(chains)
-    # The deviation of numbers below 1e-160 is 0, and that of equal ones may be above it.
-    columns = flat[:, (np.ptp(flat, axis=0) > 0) & (flat.std(axis=0) > 0)]
-    if not columns.size:
-        return []
-    ends = np.cumsum([len(chain) for chain in chains])[:-1]
-    moved = (np.diff(columns, axis=0, prepend=np.nan) != 0).any(axis=1)
-    moved[ends] = True
-    if (discrete := _discrete_labels(columns, moved)) is not None:
-        sequences = np.split(discrete, ends)
-        pairs = [(c, c) for c in range(len(chains))] + list(combinations(range(len(chains)), 2))
-        return [(i, j) for i, j in pairs if _has_same_sequence(sequences[i], sequences[j], i == j)]
-    # On a line in a random direction, draws that are not copies are farther apart.
-    direction = np.random.default_rng(0).normal(size=columns.shape[1])
-    line = ((columns - np.median(columns, axis=0)) / columns.std(axis=0)) @ direction
-    label = np.full(len(line), -1)
-    label[moved] = _label_nearby(line[moved], _NEIGHBOURS * len(chains))
-    parts = [part[part >= 0] for part in np.split(label, ends)]
-    counts = [np.unique(_label_visits(part), return_counts=True) for part in parts]
-    sets = [set(values.tolist()) for values, _ in counts]
-    long = [c for c, values in enumerate(sets) if len(values) >= _MIN_DIFFERENT]
-    again = [(c, c) for c in long if np.mean(counts[c][1] > 1) >= _COPIED]
-    return again + [
-        (i, j)
-        for i, j in combinations(long, 2)
-        if len(sets[i] & sets[j]) >= _COPIED * min(len(sets[i]), len(sets[j]))
-    ]
-
-
-def _label_visits(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the labels of successive different draws, without returns to the last but one.
-
-    Proposals in pairs, as those of `imh`, may return from one of a pair to the draw before it.
-    """
-    visits = labels[np.diff(labels, prepend=-1) != 0]
-    returns = np.zeros(len(visits), bool)
-    returns[2:] = visits[2:] == visits[:-2]
-    return np.asarray(visits[~returns])
-
-
-def _discrete_labels(
-    columns: Float64, moved: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.int64] | None:
-    """Return labels of draws whose components all have discrete values, else None.
-
-    Values are discrete if neighbouring ones often have the same distance, up to noise of 1e-5
-    standard deviations, or if each occurs ten times.
+    The generalised Pareto distribution is fitted to both tails, as to importance weights (Vehtari
+    et al. 2024): k is 0 for the normal and the exponential distribution, 1 / ν for Student's t with
+    ν degrees of freedom, 1 for the Cauchy distribution. Chains are thinned to their effective
+    number: a visit to a tail is many draws, and would look like a tail of many independent ones. k̂
+    is 0 where a tail is one number, there are too few draws, or all are within four interquartile
+    ranges of the median: then no tail is heavy.
 
     Args:
-        columns: (N, Q) components of the draws.
-        moved: (N,) whether a draw differs from the one before it.
-    """
-    labels = np.zeros(len(columns), np.int64)
-    for column in columns.T:
-        order = np.argsort(column)
-        gaps = np.diff(column[order], prepend=-np.inf)
-        for least in (_NOISE * column.std(), 4 * np.spacing(np.abs(column).max())):
-            apart = gaps[1:][gaps[1:] > least]
-            even = apart.size and np.mean(apart <= apart.min() + least) >= _EVEN
-            # A copy with an offset is at the same distance from every draw, but much nearer.
-            near = even and np.quantile(apart, 0.9) > _NEARER * apart.min()
-            if even and apart.min() > 10 * least and not near:
-                break
-            if np.count_nonzero(gaps) < _MAX_SHARE * np.count_nonzero(moved):
-                break
-        else:
-            return None
-        values = np.empty_like(labels)
-        values[order] = np.cumsum(gaps > least)
-        labels = np.unique(labels * (values.max() + 1) + values, return_inverse=True)[1]
-    return labels
-
-
-def _has_same_sequence(
-    first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], itself: bool
-) -> bool:
-    """Return whether a quarter of the shorter sequence of labels occurs in the other one.
-
-    All sequences of that length are found that are a part of 3/8 of the shorter one.
-    """
-    if len(first) > len(second):
-        first, second = second, first
-    length = int(_COPIED * len(first))
-    texts = [labels.tobytes() for labels in (second, second[::-1])]
-    for start in range(0, len(first) - length + 1, max(length // 2, 1)):
-        part = first[start : start + length]
-        # Sequences with few changes are equal by chance.
-        if np.count_nonzero(np.diff(part)) < _MIN_DIFFERENT:
-            continue
-        after = part.itemsize * (start + length) if itself else 0
-        if texts[0].find(part.tobytes(), after) >= 0 or (
-            not itself and texts[1].find(part.tobytes()) >= 0
-        ):
-            return True
-    return False
-
-
-def _label_nearby(line: Float64, neighbours: int) -> npt.NDArray[np.int64]:
-    """Return labels of points on a line; the same for points much nearer than their neighbours.
-
-    Of independent draws, a fiftieth has another one as near, for any distribution.
-    """
-    order = np.argsort(line)
-    sorted_line = line[order]
-    position = np.arange(len(line))
-    low = np.maximum(position - neighbours, 0)
-    high = np.minimum(position + neighbours, len(line) - 1)
-    spacing = (sorted_line[high] - sorted_line[low]) / np.maximum(high - low, 1)
-    apart = np.diff(sorted_line, prepend=-np.inf) > _EQUAL_DISTANCE * spacing
-    label = np.empty(len(line), np.int64)
-    label[order] = np.cumsum(apart)
-    return label
-
-
-def estimate_tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> Float64:
-    """Return the Pareto k̂ of the heavier tail of each component, (C, D, Q) ↦ (Q,).
-
-    The generalised Pareto distribution is fitted to both tails, as to importance weights. The mean
-    is unreliable above 0.7 (Vehtari et al. 2024, Section 4): k is 0 for the normal distribution, 1
-    / ν for Student's t with ν degrees of freedom, 1 for the Cauchy distribution. Chains are thinned
-    to their effective number n: a visit to a tail is many draws, and would look like a tail of many
-    independent ones. k̂ is 0 where a tail is one number, there are too few draws, or no draw makes
-    up 2 / √n, at least 4 %, of the sum of absolute deviations from the median: if the mean did
-    not exist, one would (O'Brien 1980). A mixture of a narrow and a wide normal distribution has a
-    large k̂, too, but its mean exists.
-
-    Args:
-        values: the draws.
+        values: (C, D, Q) the draws.
         efficiency: (Q,) the number of effective draws per draw.
 
     >>> rng = np.random.default_rng(0)
     >>> values = np.stack([rng.normal(size=(4, 1000)), rng.standard_cauchy((4, 1000))], axis=-1)
-    >>> estimate_tail_shapes(values, np.ones(2)).round(1).tolist()
+    >>> estimate_tail_shapes(values, np.ones(2))[0].round(1).tolist()
     [0.0, 0.9]
     """
     cells = np.asarray(values, np.float64)
-    shapes = np.zeros(cells.shape[-1])
+    shapes, counts = np.zeros(cells.shape[-1]), np.zeros(cells.shape[-1])
     for k in range(len(shapes)):
-        share = float(efficiency[k])
-        step = round(1 / min(share, 1.0)) if share > 0 else 1
-        column = cells[:, ::step, k].reshape(1, -1)
-        deviations = np.abs(column - np.median(column))
-        least = max(_LARGE_SHARE, _LARGE_DEVIATION / np.sqrt(column.size))
-        if column.size < _MIN_WEIGHTS or not deviations.max() > least * deviations.sum():
+        column = _thin(cells[..., k], float(efficiency[k]))
+        counts[k] = column.size
+        low, middle, high = np.quantile(column, (0.25, 0.5, 0.75))
+        if column.size < _MIN_WEIGHTS or np.abs(column - middle).max() <= _FAR * (high - low):
             continue
         for tail in ("left", "right"):
             with suppress(ValueError), np.errstate(all="ignore"):  # its values are equal
                 k_hat = float(_arviz().pareto_khat(column, r_eff=1.0, tail=tail))
                 shapes[k] = max(shapes[k], k_hat if np.isfinite(k_hat) else 0.0)
-    return shapes
+    return shapes, counts
+
+
+def _thin(chains: Float64, share: float) -> Float64:
+    """Return as many draws as are effective, (1, n), of chains (C, D)."""
+    step = round(1 / min(share, 1.0)) if share > 0 else 1
+    return chains[:, ::step].reshape(1, -1)
+
+
+def have_large_draws(values: npt.ArrayLike, efficiency: Float64) -> npt.NDArray[np.bool_]:
+    """Return whether one draw makes up much of the mean of each component, (C, D, Q) ↦ (Q,).
+
+    It makes up 2 / √n, at least 4 %, of the sum of absolute deviations from the median: if the mean
+    did not exist, one draw would (O'Brien 1980). A mixture of a narrow and a wide normal
+    distribution has a large k̂, too, but its mean exists.
+    """
+    cells = np.asarray(values, np.float64)
+    large = np.zeros(cells.shape[-1], bool)
+    for k in range(len(large)):
+        column = _thin(cells[..., k], float(efficiency[k]))
+        deviations = np.abs(column - np.median(column))
+        least = max(_LARGE_SHARE, _LARGE_DEVIATION / np.sqrt(column.size))
+        large[k] = deviations.max() > least * deviations.sum()
+    return large
+
+
+def count_moments(shapes: Float64, counts: Float64) -> npt.NDArray[np.int64]:
+    """Return how many moments seem to exist: 2, 1 without a variance, 0 without a mean, (Q,).
+
+    From k = 1/2 on there is no variance, from 1 on no mean. The estimate must also be so large
+    that of distributions whose k is at most 1/10, such as the normal, the exponential or Student's
+    t with ten degrees of freedom, at most 1 % have such a component: k̂ of m draws of a tail has the
+    standard error (1 + k) / √m, and is drawn to 1/2 as by ten draws (Vehtari et al. 2024).
+
+    Args:
+        shapes: (Q,) k̂ of each component, by `estimate_tail_shapes`.
+        counts: (Q,) of how many draws.
+
+    >>> count_moments(np.array([0.4, 0.6, 1.2, 0.6]), np.array([4000, 4000, 4000, 50])).tolist()
+    [2, 1, 0, 2]
+    """
+    from scipy.special import ndtri
+
+    of_tail = np.fmax(np.where(counts > 225, 3 * np.sqrt(counts), counts / 5), 1.0)
+    expected = (_LIGHT * of_tail + 5) / (of_tail + 10)
+    largest = expected - ndtri(_LEVEL / (2 * len(shapes))) * (1 + _LIGHT) / np.sqrt(of_tail)
+    heavy = shapes >= np.fmax(0.5, largest)
+    return np.where(heavy, np.where(shapes >= 1, 0, 1), 2)
 
 
 def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, Float64]:

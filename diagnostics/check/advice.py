@@ -144,7 +144,9 @@ class Advice:
 
     def movement(self) -> str:
         """Return how to keep chains from staying where they are."""
-        return self.other_steps(larger=False) if self.known else _LONGER
+        if self.known:
+            return self.other_steps(larger=False)
+        return "take smaller steps, or start the chain elsewhere"
 
     def other_steps(self, larger: bool) -> str:
         """Return how to make steps larger, or else smaller."""

@@ -50,6 +50,7 @@ class Report(Outcome):
         rows: the findings, of which those that explain others come first.
         burn_in: draws of each chain that were discarded; None if unknown.
         left_out: a sentence on each kind of variables that are not checked, and on improper priors.
+        kind: of the draws: `chains`, `weighted` or `point`.
 
     >>> high = Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "raise warmup, then draws")
     >>> report = Report("rwm", (4, 1000), (high,), 50)
@@ -67,6 +68,7 @@ class Report(Outcome):
     rows: tuple[Finding, ...]
     burn_in: int | None = None
     left_out: tuple[str, ...] = ()
+    kind: str = "chains"
 
     @property
     def passed(self) -> bool:
@@ -93,7 +95,9 @@ class Report(Outcome):
     def title(self) -> str:
         """The sampler, the number of draws, and the verdict."""
         chains, draws = self.shape
-        verdict = "converged" if self.passed else "NOT converged"
+        # Independent draws have no chains that could converge.
+        verdict = "passed" if self.kind == "weighted" else "converged"
+        verdict = verdict if self.passed else f"NOT {verdict}"
         discarded = "" if self.burn_in is None else f" after a burn-in of {self.burn_in}"
         size = f"{format_count(chains, 'chain')} × {draws} draws"
         return f"{self.sampler}, {size}{discarded}: {verdict}"
@@ -202,9 +206,9 @@ def _measure(
     for one in diagnostics.values():
         if one.stored and stored is not None:
             findings += (finding for finding in stored if finding.name == one.title)
-        elif one.applies(run := covered if one.stored else everything):
+        else:
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # of huge draws
-                findings.append(one.measure(run))
+                findings.append((covered if one.stored else everything).measure(one))
     sampler, figures = draws.record.sampler.name or "unknown sampler", draws.record.figures
     if figures.chosen is not None:
         sampler += f" ({figures.chosen}: {figures.chosen_because})"
@@ -224,7 +228,7 @@ def _measure(
             )
             reported = tuple(one if one.passed else replace(one, advice=advice) for one in reported)
         left_out.append(f"{list_names(improper)}: {_IMPROPER}")
-    return Report(sampler, draws.shape, reported, burn_in, tuple(left_out))
+    return Report(sampler, draws.shape, reported, burn_in, tuple(left_out), draws.kind)
 
 
 def check_draws(draws: Draws, findings: Sequence[Finding] | None = None) -> Report:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.components import Positive, Share
 from bpa_ppl.diagnostics.check.advice import MORE, round_up
 from bpa_ppl.diagnostics.check.diagnostic import FEWEST, REPORTED, Diagnostic, Run
@@ -18,6 +18,8 @@ from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, mcse
 
 #: A sequence of equal draws may be as long in a short chain as in one of so many draws.
 _SHORT = 100
+#: The probabilities of the quantiles of variables without a variance, of which so many are shown.
+_QUANTILES, _SHOWN = (0.05, 0.5, 0.95), 3
 #: The limit of R-hat of more chains depends on their number.
 _MANY_CHAINS = 6
 #: How often R-hat says by chance that chains disagree, of all components together.
@@ -67,8 +69,7 @@ class Precision(Diagnostic, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} has no values")
 
     def measure(self, run: Run) -> Finding:
-        several = run.at_several_modes
-        remedy = run.advice.other_modes() if several else run.advice.more_draws(_find_shortage(run))
+        remedy = _explain(run) or run.advice.more_draws(_find_shortage(run))
         text = f"{self.problem}: {remedy}"
         return self.find_worst(self.values(run), run.names, self.limit, text)
 
@@ -104,10 +105,10 @@ class RHat(Precision, frozen=True):
         limits = np.clip(bounds, self.limit, of_more)
         k = self.index_worst(run.r_hat - limits)
         value, limit, bound, where = run.r_hat[k], float(limits[k]), bounds[k], run.names[k]
-        tests = [one for one in run.diagnostics if isinstance(one, BurnIn | ChainMeans)]
-        others = all(one.measure(run).passed for one in tests if one.applies(run))
+        tests = [run.measure(one) for one in run.diagnostics if isinstance(one, _OF_MEANS)]
+        others = all(finding.passed for finding in tests if finding is not None)
         chains = run.draws.shape[0]
-        if others and value <= bound:
+        if others and value <= bound and not _explain(run):
             enough = effective[k] * (bound**2 - 1) / (of_more**2 - 1)
             remedy = run.advice.more_draws(_find_shortage(run))
             advice = (
@@ -167,10 +168,10 @@ class MCSE(Precision, frozen=True):
     limit: Positive = 0.1
 
     def applies(self, run: Run) -> bool:
-        return run.usable and not _lack_mean(run).all()
+        return run.usable and not _lack_error(run).all()
 
     def values(self, run: Run) -> Float64:
-        return np.where(_lack_mean(run), 0.0, run.error)
+        return np.where(_lack_error(run), 0.0, run.error)
 
     def shortage(self, value: float) -> float:
         """Return the shortage: the squared error falls with the effective draws."""
@@ -188,12 +189,12 @@ class ChainMeans(Diagnostic, frozen=True):
     limit: Share = 0.005
 
     def applies(self, run: Run) -> bool:
-        return run.usable and run.draws.shape[0] > 1 and not _lack_mean(run).all()
+        return run.usable and run.draws.shape[0] > 1 and not _lack_error(run).all()
 
     def measure(self, run: Run) -> Finding:
         level, largest = _limit_z(run, self.limit)
         z = np.abs(compare_chains(run.values, level)).max(axis=0)
-        z[_lack_mean(run)] = 0.0
+        z[_lack_error(run)] = 0.0
         apart = run.r_hat.max() > run.find(RHat).limit
         remedy = _advise_agreement(run, apart and run.settled)
         differ = f"the mean of {{where}} differs between chains: {remedy}"
@@ -203,37 +204,53 @@ class ChainMeans(Diagnostic, frozen=True):
 class Tails(Diagnostic, frozen=True):
     """Pareto k̂ of the tails (Vehtari et al. 2024); see `estimate_tail_shapes`.
 
-    Beyond the limit a mean needs too many draws, or does not exist, as that of a Cauchy
-    distribution. Weights of lists need means, and fail. Other variables do not: their quantiles are
-    fine, they are named, and their means are left out of the check. Of other sites of a model of
-    lists, such as scales of a horseshoe prior, the means need not exist.
+    From 1/2 on there is no variance, from 1 on no mean, as of a Cauchy distribution. Weights of
+    lists need means, and fail where those need too many draws. Other variables do not: they are
+    named with their quantiles, and their means are left out of the check. Of other sites of a
+    model of lists, such as scales of a horseshoe prior, the means need not exist.
 
     Args:
-        limit: its largest sound value.
+        limit: its largest sound value, of weights of lists.
     """
 
     title = "tails (Pareto k̂)"
     limit: Positive = POOR_PARETO_K
 
     def measure(self, run: Run) -> Finding:
-        heavy = _lack_mean(run)
-        if not heavy.any():
+        worst = int(run.tail_shapes.argmax())
+        if run.draws.main:
             unsound = (
                 "the tails of {where} are so heavy (k̂ {value:.2f}) that its mean is unreliable or "
                 "does not exist: use a prior with lighter tails"
             )
             return self.find_worst(run.tail_shapes, run.names, self.limit, unsound)
-        worst = int(run.tail_shapes.argmax())
-        names = list_names(np.array(run.names)[heavy].tolist())
-        note = (
-            f"the mean of {names} is unreliable or does not exist, as tails are so heavy (k̂ up to "
-            f"{run.tail_shapes[worst]:.2f}); the quantiles are checked, and the mean is not"
-        )
+        missing = (("no mean and no variance", run.moments == 0), ("no variance", run.moments == 1))
+        parts = [
+            f"{list_names(np.array(run.names)[of].tolist())} has {what}"
+            for what, of in missing
+            if of.any()
+        ]
+        note = ""
+        if parts:
+            heavy = np.flatnonzero(run.moments < 2)
+            shown = heavy[np.argsort(-run.tail_shapes[heavy], kind="stable")][:_SHOWN]
+            quantiles = np.quantile(run.values[..., shown], _QUANTILES, axis=(0, 1)).T
+            listed = "; ".join(
+                f"{run.names[k]} {', '.join(f'{one:.3g}' for one in of)}"
+                for k, of in zip(shown, quantiles, strict=True)
+            )
+            note = (
+                f"{' and '.join(parts)}, as the tails are so heavy (k̂ up to "
+                f"{run.tail_shapes[worst]:.2f}): the mean has no Monte-Carlo error, and the "
+                f"quantiles are checked; 5%, 50% and 95%: {listed}"
+            )
         return self.finding(float(run.tail_shapes[worst]), REPORTED, True, note, run.names[worst])
 
 
 class EqualDraws(Diagnostic, frozen=True):
     """How long each chain stays at one draw, as a share of the chain, or of 100 draws if shorter.
+
+    A chain of which one component never moves stays for all of it.
 
     Args:
         limit: its largest sound value. Chains with 100 effective draws have a longer sequence in
@@ -244,11 +261,30 @@ class EqualDraws(Diagnostic, frozen=True):
     limit: Share = 0.1
 
     def measure(self, run: Run) -> Finding:
-        stays = _count_longest_equal(run.main) / max(run.draws.shape[1], _SHORT)
-        stuck = (
-            f"{{where}} stays where it is for {{value:.0%}} of its draws: {run.advice.movement()}"
-        )
-        return self.find_worst(stays, run.chain_labels, self.limit, stuck)
+        draws = run.draws.shape[1]
+        starts, counts = _find_longest_equal(run.main)
+        still = (np.ptp(run.main, axis=1) == 0).any(axis=1)
+        counts = np.where(still, draws, counts)
+        chain = int(counts.argmax())
+        count, start = int(counts[chain]), int(starts[chain])
+        if still[chain]:
+            problem = f"chain {chain} does not move: {run.advice.movement()}"
+        elif start + count == draws:
+            problem = (
+                f"the last {count} draws of chain {chain} are equal, as if it was padded or is "
+                f"stuck: leave out what was padded; otherwise {run.advice.movement()}"
+            )
+        else:
+            problem = (
+                f"chain {chain} stays where it is for {count / draws:.0%} of its draws: "
+                f"{run.advice.movement() if start else run.advice.agreement(MORE, settled=True)}"
+            )
+        stays = counts / max(draws, _SHORT)
+        return self.find_worst(stays, run.chain_labels, self.limit, problem)
+
+
+#: What says whether chains have the same mean.
+_OF_MEANS = (BurnIn, ChainMeans)
 
 
 def _count_sixes(run: Run) -> float:
@@ -256,14 +292,9 @@ def _count_sixes(run: Run) -> float:
     return max(run.draws.shape[0] / _MANY_CHAINS, 1.0)
 
 
-def _lack_mean(run: Run) -> npt.NDArray[np.bool_]:
-    """Return which components have so heavy tails that their means are left out, (components,).
-
-    Without a mean, weights of lists fail the check.
-    """
-    if run.draws.main:
-        return np.zeros(len(run.names), bool)
-    return np.asarray(run.tail_shapes > run.find(Tails).limit)
+def _lack_error(run: Run) -> npt.NDArray[np.bool_]:
+    """Return which components have no variance, and so no error of the mean, (components,)."""
+    return np.asarray(run.moments < 2)
 
 
 def _find_shortage(run: Run) -> float:
@@ -279,9 +310,18 @@ def _find_shortage(run: Run) -> float:
 
 def _advise_agreement(run: Run, settled: bool) -> str:
     """Return how to make chains agree; `settled`: a longer warm-up may help."""
-    if run.at_several_modes:
-        return run.advice.other_modes()
-    return run.advice.agreement(max(_find_shortage(run), MORE), settled)
+    return _explain(run) or run.advice.agreement(max(_find_shortage(run), MORE), settled)
+
+
+def _explain(run: Run) -> str:
+    """Return what to do first, where more draws or a longer warm-up do not help; empty elsewhere.
+
+    It is the remedy of chains that stay where they are, or that are at different modes.
+    """
+    stays = run.measure(run.find(EqualDraws))
+    if stays is not None and not stays.passed:
+        return stays.advice.rpartition(": ")[2]
+    return run.advice.other_modes() if run.at_several_modes else ""
 
 
 def _limit_z(run: Run, level: float) -> tuple[float, float]:
@@ -405,15 +445,18 @@ def _z_score(shift: Float64, errors: Float64, effective: Float64, level: float) 
         return np.asarray(z * ndtri(level) / stdtrit(degrees, level))
 
 
-def _count_longest_equal(values: Float64) -> Float64:
-    """Return how long each chain repeats one draw at most, (C, D, Q) ↦ (C,).
+def _find_longest_equal(values: Float64) -> tuple[Int64, Int64]:
+    """Return where each chain repeats one draw for longest, and how often, (C, D, Q) ↦ (C,) each.
 
-    >>> _count_longest_equal(np.array([[[1.0], [2.0], [2.0], [2.0], [1.0]]])).tolist()
-    [3]
+    >>> [one.tolist() for one in _find_longest_equal(np.array([[[1.0], [2.0], [2.0], [1.0]]]))]
+    [[1], [2]]
     """
     moved = (np.diff(values, axis=1) != 0).any(axis=2)
     edges = [np.flatnonzero(np.concatenate(([True], moves, [True]))) for moves in moved]
-    return np.array([np.diff(positions).max() for positions in edges])
+    longest = [int(np.diff(positions).argmax()) for positions in edges]
+    starts = [positions[k] for positions, k in zip(edges, longest, strict=True)]
+    counts = [np.diff(positions)[k] for positions, k in zip(edges, longest, strict=True)]
+    return np.array(starts), np.array(counts)
 
 
 def _measure_error(values: Float64) -> tuple[Float64, Float64]:

@@ -15,8 +15,10 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding
 from bpa_ppl.posterior.statistics import (
     LARGEST,
+    count_moments,
     ess,
     estimate_tail_shapes,
+    have_large_draws,
     mcse,
     r_hat,
     smooth_log_weights,
@@ -49,6 +51,7 @@ class Run:
 
     def __init__(self, draws: Draws, diagnostics: Iterable[Diagnostic] = ()):
         self.draws, self.diagnostics = draws, tuple(diagnostics)
+        self._findings: dict[str, Finding | None] = {}
 
     @property
     def names(self) -> list[str]:
@@ -79,6 +82,13 @@ class Run:
     def advice(self) -> Advice:
         """The advice of the sampler."""
         return find_advice(self.draws)
+
+    def measure(self, diagnostic: Diagnostic) -> Finding | None:
+        """Return the finding of a diagnostic, which is measured once; None if it does not apply."""
+        if diagnostic.title not in self._findings:
+            applies = diagnostic.applies(self)
+            self._findings[diagnostic.title] = diagnostic.measure(self) if applies else None
+        return self._findings[diagnostic.title]
 
     def find(self, kind: type[D]) -> D:
         """Return the diagnostic of a class, with its limit in this check."""
@@ -147,7 +157,24 @@ class Run:
 
     @cached_property
     def tail_shapes(self) -> Float64:
-        """Pareto k̂ of the tails of the weights, or of all components without weights."""
+        """Pareto k̂ of the tails of the weights, or of all components without weights.
+
+        Of weights it is 0 where no draw makes up much of the mean: then the mean exists.
+        """
+        if not self.draws.main:
+            return self._tails[0]
+        share = np.fmin(self.bulk_ess, self.tail_ess) / np.prod(self.draws.shape)
+        return np.where(have_large_draws(self.main, share), self._tails[0], 0.0)
+
+    @cached_property
+    def moments(self) -> Int64:
+        """(components,) 2, or 1 without a variance, or 0 without a mean; 2 of weights of lists."""
+        if self.draws.main:
+            return np.full(len(self.names), 2)
+        return count_moments(*self._tails)
+
+    @cached_property
+    def _tails(self) -> tuple[Float64, Float64]:
         share = np.fmin(self.bulk_ess, self.tail_ess) / np.prod(self.draws.shape)
         return estimate_tail_shapes(self.main, share)
 
@@ -264,8 +291,9 @@ DIAGNOSTICS: Registry[Diagnostic] = Registry(
         "draws-per-chain": "bpa_ppl.diagnostics.check.usable:DrawsPerChain",
         "not-finite": "bpa_ppl.diagnostics.check.usable:NotFinite",
         "constant": "bpa_ppl.diagnostics.check.usable:Constant",
-        "copied-chains": "bpa_ppl.diagnostics.check.usable:CopiedChains",
+        "independent-chains": "bpa_ppl.diagnostics.check.independence:IndependentChains",
         "log-density": "bpa_ppl.diagnostics.check.usable:LogDensity",
+        "equal-draws": "bpa_ppl.diagnostics.check.convergence:EqualDraws",
         "divergences": "bpa_ppl.diagnostics.check.of_samplers:Divergences",
         "bfmi": "bpa_ppl.diagnostics.check.of_samplers:BFMI",
         "tree-depth": "bpa_ppl.diagnostics.check.of_samplers:TreeDepth",
@@ -277,7 +305,6 @@ DIAGNOSTICS: Registry[Diagnostic] = Registry(
         "mcse": "bpa_ppl.diagnostics.check.convergence:MCSE",
         "chain-means": "bpa_ppl.diagnostics.check.convergence:ChainMeans",
         "tails": "bpa_ppl.diagnostics.check.convergence:Tails",
-        "equal-draws": "bpa_ppl.diagnostics.check.convergence:EqualDraws",
         "prior-draws": "bpa_ppl.diagnostics.check.prior:PriorDraws",
         "importance-ess": "bpa_ppl.diagnostics.check.importance:ImportanceESS",
         "pareto-k": "bpa_ppl.diagnostics.check.importance:ParetoK",

@@ -41,11 +41,16 @@ class BFMI(Diagnostic, frozen=True):
     def applies(self, run: Run) -> bool:
         return run.draws.kind == "chains" and "energy" in run.draws.statistics
 
-    def measure(self, run: Run) -> Finding:
+    def measure(self, run: Run) -> Finding | None:
+        """Return the finding on the chains whose energy varies; None if it is constant in all."""
+        energy = np.asarray(run.draws.statistics["energy"], np.float64)
+        moves = np.ptp(energy, axis=1) != 0
+        if not moves.any():
+            return None
         remedy = run.advice.shorter_steps()
         slow = f"the energy mixes slowly (BFMI {{value:.2f}}): {remedy}"
-        fractions = bfmi(run.draws.statistics["energy"])
-        return self.find_worst(fractions, run.chain_labels, self.limit, slow)
+        labels = [label for label, moving in zip(run.chain_labels, moves, strict=True) if moving]
+        return self.find_worst(bfmi(energy[moves]), labels, self.limit, slow)
 
 
 class TreeDepth(Diagnostic, frozen=True):

@@ -6,7 +6,7 @@ import numpy as np
 
 from bpa_ppl.diagnostics.check.diagnostic import FEWEST, Diagnostic, Run
 from bpa_ppl.posterior.record import Finding
-from bpa_ppl.posterior.statistics import LARGEST, find_copied_chains
+from bpa_ppl.posterior.statistics import LARGEST
 
 _AT_LEAST = 100  # draws per chain that are advised
 
@@ -68,31 +68,6 @@ class Constant(NotFinite, frozen=True):
         if np.ptp(run.values[..., run.constant[0]]):
             advice = f"all draws of {name} are within {1 / LARGEST:g}: it needs a smaller unit"
         return self.finding(float(run.constant.size), "= 0", False, advice, name)
-
-
-class CopiedChains(Diagnostic, frozen=True):
-    """Chains that are copies of others, or repeat their own draws; reported if there are any.
-
-    See `find_copied_chains`.
-    """
-
-    title = "copied chains"
-
-    def measure(self, run: Run) -> Finding | None:
-        pairs = find_copied_chains(run.main)
-        if not pairs:
-            return None
-        first, second = pairs[0]
-        advice = (
-            f"chains {first} and {second} have the same draws: they are one run, read or passed "
-            "more than once; keep each run once, or give each its own seed"
-        )
-        if first == second:
-            advice = (
-                f"chain {first} returns to its earlier draws, as no sampler does: its draws were "
-                "joined or resampled; pass each draw once"
-            )
-        return self.finding(float(len(pairs)), "= 0", False, advice, f"chain {second}")
 
 
 class LogDensity(Diagnostic, frozen=True):

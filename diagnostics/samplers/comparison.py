@@ -15,6 +15,7 @@ from bpa_ppl._runtime.messages import format_signed
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check.check import Report, check
 from bpa_ppl.diagnostics.check.convergence import BulkESS, RHat
+from bpa_ppl.diagnostics.check.independence import find_common_draws, find_dependence
 from bpa_ppl.diagnostics.check.prior import PriorDraws
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.diagnostics.samplers.efficiency import (
@@ -26,7 +27,12 @@ from bpa_ppl.diagnostics.samplers.efficiency import (
     smallest_ess,
 )
 from bpa_ppl.diagnostics.samplers.joint_test import Distance, measure_joint_distance
-from bpa_ppl.diagnostics.samplers.moments import PROBABILITY, bound_bias, compare_moments
+from bpa_ppl.diagnostics.samplers.moments import (
+    PROBABILITY,
+    bound_bias,
+    compare_moments,
+    score_heavy,
+)
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import select_comparable
@@ -38,7 +44,6 @@ from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.opening import is_arrays
 from bpa_ppl.posterior.selection import INFINITE
-from bpa_ppl.posterior.statistics import find_copied_chains
 
 #: The level at which a correct sampler is found to differ (13 of 900 were). Half of it is for the
 #: marginal distributions of the weights together, half for their joint distribution.
@@ -208,7 +213,8 @@ def compare(
     """Compare draws with reference draws, or with another run, and say whether they agree.
 
     All continuous variables that the posteriors have in common are compared, of those of `adapt`
-    the sampled ones. `docs/how-to/is-my-sampler-right.md` explains the tests. The verdict is
+    the sampled ones; of variables without a variance only the quantiles.
+    `docs/how-to/is-my-sampler-right.md` explains the tests. The verdict is
 
     * `not converged` if all runs together fail `check`, or those of the reference do, which needs
       as many effective draws of importance weights as of chains;
@@ -266,8 +272,9 @@ def compare(
     for name, of_sampler in selection.recorded.items():
         for run in of_sampler:
             check_same_posterior(name, run, expected)
-    runs, order = dict(selection.runs), selection.runs[first][0].names
+    runs, order, heavy = dict(selection.runs), selection.runs[first][0].names, selection.heavy
     reports = {name: check(concatenate_runs(of)) for name, of in selection.recorded.items()}
+    scale = concatenate_runs(runs[first])
     standard, description = None, _POOLED if len(runs) > 1 else ""
     if standard_name is not None:
         draws = concatenate_runs(runs.pop(standard_name))
@@ -282,12 +289,14 @@ def compare(
     results = []
     for name, of_sampler in runs.items():
         draws, recorded = concatenate_runs(of_sampler).reordered(order), selection.recorded[name]
-        result = SamplerResult(name, measure_efficiency(of_sampler, draws), draws=draws)
+        scored = [score_heavy(run, scale, heavy) for run in of_sampler]
+        cost = measure_efficiency(scored, score_heavy(draws, scale, heavy))
+        result = SamplerResult(name, cost, draws=draws)
         if description:
             against = standard or _pool_others(name, runs, order, reports)
-            result = _judge(result, draws, against, reports[name], bias, seed)
+            result = _judge(result, draws, against, reports[name], bias, seed, heavy)
             result = _qualify(result, against.note, selection.incomplete)
-            running_error = measure_running_error(of_sampler, against.draws)
+            running_error = measure_running_error(scored, score_heavy(against.draws, scale, heavy))
             result = replace(result, running_error=running_error)
         if test is not None and choice is not None:
             ours = rerank(test, recorded[0], unchecked=True).choice
@@ -408,6 +417,8 @@ def reference_problem(
     """
     size, r_hat = smallest_ess(draws), largest_r_hat(draws)
     least, largest = BulkESS().limit, RHat().limit
+    if draws.kind == "chains" and (found := find_dependence(draws.array, draws.names)):
+        return f"{name} has chains that depend on each other: {found.problem}"
     if r_hat <= largest and size >= least:
         if report is None or report:
             return ""
@@ -432,6 +443,7 @@ def _judge(
     report: Report,
     bias: float,
     seed: int,
+    heavy: Sequence[str],
 ) -> SamplerResult:
     """Return the result with its verdict, and with the differences that it is based on.
 
@@ -442,20 +454,24 @@ def _judge(
         report: the check of the sampler.
         bias: that every mean must be below.
         seed: of the permutations.
+        heavy: the cells without a variance, of which only quantiles are compared.
 
     Raises:
         DataError: if both have the same draws.
     """
     truth = standard.draws
-    copies = find_copied_chains([*draws.array, *truth.array])
-    if any(i < len(draws.array) <= j for i, j in copies):
-        same = f"{result.sampler} has the draws of {standard.name}, which are no other run"
+    chains = [*draws.array, *truth.array]
+    if find_common_draws(chains, draws.names, first=len(draws.array)):
+        same = f"{result.sampler} has the draws of {standard.name}, or its random key"
         raise DataError(f"{same}: pass other runs", code="duplicate")
     if standard.problem:
         return replace(result, verdict=NOT_CONVERGED, reason=standard.problem)
-    properties, distance = compare_moments(draws, truth), measure_joint_distance(draws, truth, seed)
+    properties = compare_moments(draws, truth, heavy)
+    scored = score_heavy(draws, truth, heavy), score_heavy(truth, truth, heavy)
+    distance = measure_joint_distance(*scored, seed)
     differences = "; ".join(_describe_differences(properties, distance))
-    bound, weight = bound_bias(draws, truth)
+    bound, weight = bound_bias(*scored)
+    mean = "posterior mean, and no mean of normal scores of ranks," if heavy else "posterior mean"
     size = format_bound(bound)
     # Draws that differ from those of the prior are of another distribution, if that is seen here.
     failures = [one for one in report.failures if one.name != PriorDraws.title or not differences]
@@ -478,7 +494,7 @@ def _judge(
         verdict, reason = INCONCLUSIVE, f"{problem}: look at its trace"
     elif bound <= bias:
         verdict, confidence = AGREES, f"with {PROBABILITY:.0%} confidence"
-        reason = f"{confidence}, no posterior mean is biased by more than {size} sd"
+        reason = f"{confidence}, no {mean} is biased by more than {size} sd"
     else:
         verdict, times = INCONCLUSIVE, math.ceil((bound / bias) ** 2)
         ours, theirs = (times * len(one.flat) for one in (draws, truth))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 from scipy.stats import t as student
 
 from bpa_ppl._runtime.arrays import Float64
@@ -29,7 +32,31 @@ class Estimate(NamedTuple):
     ess: Float64
 
 
-def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
+def score_heavy(draws: Draws, standard: Draws, heavy: Sequence[str]) -> Draws:
+    """Return draws with normal scores of some cells: of their ranks among those of a standard.
+
+    Scores have a mean and a variance where the values have none, and the same order. The cells are
+    named after it.
+
+    >>> from bpa_ppl.posterior.draws import name_array
+    >>> draws = name_array(np.array([[[-9.0], [0.0], [1e9]]]), ("x",))
+    >>> scored = score_heavy(draws, draws, ["x"])
+    >>> scored.names, scored.flat.round(2).ravel().tolist()
+    (('the normal score of x',), [-0.97, 0.0, 0.97])
+    """
+    if not heavy:
+        return draws
+    values = np.array(draws.array)
+    for name in heavy:
+        k, ordered = draws.names.index(name), np.sort(standard.flat[:, standard.names.index(name)])
+        sides = [np.searchsorted(ordered, values[..., k], side) for side in ("left", "right")]
+        share = np.mean(sides, axis=0) / len(ordered)
+        values[..., k] = ndtri(np.clip(share, 0.5 / len(ordered), 1 - 0.5 / len(ordered)))
+    names = tuple(f"the normal score of {n}" if n in heavy else n for n in draws.names)
+    return replace(draws, values={"values": values}, coords={"name": names})
+
+
+def compare_moments(draws: Draws, reference: Draws, heavy: Sequence[str] = ()) -> tuple[Row, ...]:
     """Compare means, standard deviations and quantiles of each weight with a reference.
 
     Each is tested as the mean of a function that the reference determines, whose Monte-Carlo
@@ -38,6 +65,9 @@ def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
     Args:
         draws: of a sampler, with the features of the reference in the same order.
         reference: draws of a long run.
+        heavy: cells without a variance, of which only quantiles are compared: their unit is not the
+            standard deviation, but the distance of the outer quantiles over that of the normal
+            distribution.
 
     Returns:
         the `variable`; the `quantity`: `mean`, `sd`, or a quantile such as `q5`; its `value` for
@@ -58,15 +88,21 @@ def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
     """
     values, targets = _compute_moments(draws), _compute_moments(reference)
     ours, theirs = (_estimate(one, targets[2:]) for one in (draws, reference))
-    bias = (values - targets) / reference.deviation
+    light = ~np.isin(reference.names, heavy)
+    spread = (targets[-1] - targets[2]) / (2 * ndtri(_PROBABILITIES[-1]))
+    bias = (values - targets) / np.where(light, reference.deviation, spread)
     z = (ours.mean - theirs.mean) / np.hypot(ours.error, theirs.error)
     p = 2 * student.sf(np.abs(z), _degrees_of_freedom(np.minimum(ours.ess, theirs.ess)))
-    columns = values, targets, bias, z, holm(p.reshape(-1)).reshape(p.shape)
+    compared = np.ones(p.shape, bool)
+    compared[:2, ~light] = False
+    p[compared] = holm(p[compared])
+    columns = values, targets, bias, z, p
     rows = zip(*(column.T.reshape(-1).tolist() for column in columns), strict=True)
     cells = product(reference.names, _QUANTITIES)
     return tuple(
         dict(zip(_COLUMNS, (*cell, *row), strict=True))
-        for cell, row in zip(cells, rows, strict=True)
+        for cell, row, shown in zip(cells, rows, compared.T.reshape(-1), strict=True)
+        if shown
     )
 
 

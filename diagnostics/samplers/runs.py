@@ -13,7 +13,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Arrays, Draws, kish
-from bpa_ppl.posterior.statistics import ess, find_copied_chains
+from bpa_ppl.posterior.statistics import ess
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior
@@ -31,13 +31,12 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
 
     Raises:
         DataError: if the runs differ in their cells, have fewer than ten draws per chain, a draw
-            that is not finite, or only partly importance weights, or two chains have equal draws.
+            that is not finite, or only partly importance weights.
 
     >>> from bpa_ppl.posterior.draws import name_array
-    >>> run = name_array(np.random.default_rng(0).normal(size=(2, 50, 1)), ("LM0",))
-    >>> concatenate_runs([run, run])
-    Traceback (most recent call last):
-    bpa_ppl.errors.DataError: chain 0 of run 0 and chain 0 of run 1 have the same draws, ...
+    >>> runs = np.random.default_rng(0).normal(size=(2, 2, 50, 1))
+    >>> concatenate_runs([name_array(run, ("LM0",)) for run in runs]).shape
+    (4, 50)
     """
     runs = [as_draws(posterior) for posterior in posteriors]
     if len({(run.names, run.weighted) for run in runs}) > 1:
@@ -59,7 +58,7 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
     k_hats = [run.record.figures.pareto_k for run in runs]
     largest = max((k_hat for k_hat in k_hats if k_hat is not None), default=None)
     figures = structs.replace(runs[0].record.figures, pareto_k=largest)
-    draws = Draws(
+    return Draws(
         values,
         runs[0].kind,
         logs.get("log_weight"),
@@ -70,13 +69,6 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
         coords=runs[0].coords,
         record=structs.replace(runs[0].record, figures=figures),
     )
-    names = [f"chain {c} of run {r}" for r, run in enumerate(runs) for c in range(run.shape[0])]
-    for first, second in find_copied_chains(draws.array):
-        if first != second:
-            problem = f"{names[first]} and {names[second]} have the same draws, which do not count"
-            remedy = "pass each run once, with a seed of its own"
-            raise DataError(f"{problem} twice: {remedy}", code="duplicate")
-    return draws
 
 
 def _thin(values: npt.ArrayLike, length: int) -> npt.NDArray[Any]:

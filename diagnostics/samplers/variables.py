@@ -24,6 +24,7 @@ from bpa_ppl.posterior.selection import (
     NOT_NUMBERS,
     Reasons,
     describe_left_out,
+    find_heavy,
     leave_out,
     select_variables,
 )
@@ -67,7 +68,8 @@ class Selection(NamedTuple):
         runs: by sampler, the cells that are compared, such as `theta[3]`.
         recorded: by sampler, draws with all that is recorded of their data and model: of the
             weights of lists, if one of the posteriors is from `adapt`.
-        left_out: a sentence on each kind of variables that are not compared.
+        left_out: a sentence on each kind of variables that are not compared, or only by quantiles.
+        heavy: the cells without a variance in the reference, of which only quantiles are compared.
         incomplete: how many variables are compared, and which ones only some posteriors have; empty
             if the compared ones were chosen, or determine all others.
     """
@@ -75,6 +77,7 @@ class Selection(NamedTuple):
     runs: dict[str, list[Draws]]
     recorded: dict[str, list[Draws]]
     left_out: tuple[str, ...]
+    heavy: tuple[str, ...]
     incomplete: str
 
 
@@ -96,7 +99,7 @@ def select_comparable(
 
     Left out are variables that not all posteriors have, discrete variables, cells that are not
     finite in all draws, cells that a posterior records as constants because its density does not
-    depend on them, and cells that are constant, or whose mean may not exist, in the reference.
+    depend on them, and cells that are constant in the reference.
 
     Args:
         posteriors: the runs of each sampler by its name, in any form that `open_posterior` takes.
@@ -168,9 +171,19 @@ def select_comparable(
     if one_sided or uneven:
         names = {v: expected[v].labels for v in common}
         incomplete = _describe_incomplete(len(draws[0].names), runs, names, one_sided, uneven)
-    return Selection(
-        _by_sampler(runs, draws), _by_sampler(runs, recorded or draws), sentences, incomplete
-    )
+    selected = _by_sampler(runs, draws)
+    heavy = tuple(name for name in find_heavy(selected[reference]) if name not in features)
+    if heavy:
+        why = "as the tails are so heavy that there is no variance"
+        sentences += (f"compared by quantiles alone, {why}: {list_names(heavy)}",)
+    checked = _by_sampler(runs, recorded or [_split_sites(of) for of in draws])
+    return Selection(selected, checked, sentences, heavy, incomplete)
+
+
+def _split_sites(draws: Draws) -> Draws:
+    """Return draws whose cells are sites of their own, of which nothing is the main site."""
+    cells = dict(zip(draws.names, np.moveaxis(draws.array, -1, 0), strict=True))
+    return replace(draws, values=cells, sampled=draws.names, main=(), dims={}, coords={})
 
 
 def _open_runs(

@@ -71,8 +71,8 @@ def test_good_chains_pass_every_diagnostic() -> None:
     report = check(external_posterior(good(), NAMES, **recorded))
     assert report
     assert [finding.name for finding in report.rows] == [
-        *("divergences", "BFMI", "acceptance", "burn-in (|z|)", "R-hat", "bulk ESS"),
-        *("tail ESS", "MCSE / sd", "chain means (|z|)", "tails (Pareto k̂)", "equal draws"),
+        *("equal draws", "divergences", "BFMI", "acceptance", "burn-in (|z|)", "R-hat"),
+        *("bulk ESS", "tail ESS", "MCSE / sd", "chain means (|z|)", "tails (Pareto k̂)"),
     ]
     assert max(map(len, str(report).splitlines())) <= 80
     assert "converged" in str(report)
@@ -124,13 +124,63 @@ def test_too_few_effective_draws_are_found(correlation: float, chains: int, draw
     assert "draw more" in finding.advice
 
 
-@pytest.mark.parametrize("length", [DRAWS // 5, DRAWS])
-def test_a_chain_that_is_stuck_is_found(length: int) -> None:
-    draws = good()
-    draws[1, 300 : 300 + length] = draws[1, 300]
-    findings = failed(name_weights(draws, NAMES))
-    assert findings["equal draws"].where == "chain 1"
-    assert "raise warmup" in findings["equal draws"].advice
+@pytest.mark.parametrize(
+    ("draws", "value", "problem", "remedy"),
+    [
+        (slice(300, 500), 0.2, "chain 1 stays where it is for 20% of its", "take smaller steps"),
+        (slice(0, 300), 0.3, "chain 1 stays where it is for 30% of its", "raise warmup"),
+        (
+            slice(300, DRAWS),
+            0.7,
+            "the last 700 draws of chain 1 are equal",
+            "leave out what was pad",
+        ),
+        (slice(0, DRAWS), 1.0, "chain 1 does not move", "take smaller steps"),
+    ],
+)
+def test_a_chain_that_is_stuck_or_padded_is_the_first_reason(
+    draws: slice, value: float, problem: str, remedy: str
+) -> None:
+    """And no other reason has the advice to draw more, which would not help."""
+    values = good()
+    values[1, draws] = values[1, draws.start]
+    for posterior in (name_weights(values, NAMES), without_lists(values)):
+        first, *others = check(posterior).failures
+        assert (first.name, first.where, first.value) == ("equal draws", "chain 1", value)
+        assert problem in first.advice
+        assert first.advice.rpartition(": ")[2].startswith(remedy)
+        assert {one.advice.rpartition(": ")[2] for one in others} <= {
+            first.advice.rpartition(": ")[2]
+        }
+
+
+def test_a_component_that_one_chain_does_not_move_is_the_first_reason() -> None:
+    values = good()
+    values[2, :, 0] = 0.3
+    first, *others = check(without_lists(values)).failures
+    assert (first.name, first.where, first.value) == ("equal draws", "chain 2", 1.0)
+    assert "R-hat" in {one.name for one in others}
+    assert not any("draw more" in one.advice or "warmup" in one.advice for one in others)
+
+
+def test_a_constant_energy_is_no_slow_one() -> None:
+    constant = check(external_posterior(good(), NAMES, energy=np.full((CHAINS, DRAWS), 3.0)))
+    assert constant
+    assert "BFMI" not in {one.name for one in constant.rows}
+    energy = ENERGY.copy()
+    energy[2] = 3.0
+    assert found(check(external_posterior(good(), NAMES, energy=energy)), "BFMI").value > 0.3
+
+
+def test_draws_without_chains_do_not_converge() -> None:
+    shape = {"kind": "weighted", "log_weight": np.zeros((1, CHAINS * DRAWS))}
+    values = good().reshape(1, -1, len(NAMES))
+    report = check(name_weights(values, NAMES, **shape))
+    assert report.title.endswith(": passed")
+    assert "converged" not in str(report)
+    failing = 30 * np.random.default_rng(0).normal(size=(1, CHAINS * DRAWS))
+    refused = check(name_weights(values, NAMES, kind="weighted", log_weight=failing))
+    assert refused.title.endswith(": NOT passed")
 
 
 def test_weights_that_are_zero_but_for_a_few_are_refused() -> None:
@@ -267,7 +317,9 @@ def test_a_variable_without_a_mean_passes_by_its_quantiles() -> None:
     assert report, str(report)
     (tails,) = [one for one in report.rows if one.name.startswith("tails")]
     assert (tails.where, tails.limit) == ("x[0]", "reported")
-    assert "- the mean of x[0] is unreliable or does not exist" in str(report)
+    assert "- x[0] has no " in str(report)
+    quantiles = np.quantile(values[..., 0], [0.05, 0.5, 0.95])
+    assert f"x[0] {', '.join(f'{one:.3g}' for one in quantiles)}" in str(report)
     # The means of the others are checked.
     assert {one.where for one in report.rows if one.name == "MCSE / sd"} == {"x[1]"}
     # Weights of lists need means: they fail, and more draws are no remedy.
@@ -283,7 +335,7 @@ def test_a_variable_without_a_mean_passes_by_its_quantiles() -> None:
     ("where", "value", "name", "advice"),
     [
         ((slice(None), slice(None), 1), 0.0, "constant", "fix it instead"),
-        ((0, slice(None), 1), 0.0, "R-hat", "raise warmup"),
+        ((0, slice(None), 1), 0.0, "equal draws", "take smaller steps"),
         ((slice(None), slice(None), 1), np.nan, "not finite", "4000 of 4000 draws of TM0"),
         ((1, 7, 1), np.inf, "not finite", "1 of 4000 draws of TM0"),
     ],
@@ -295,8 +347,8 @@ def test_a_constant_or_broken_chain_fails(
     draws[where] = value
     failures = failed(external_posterior(draws, NAMES))
     assert advice in failures[name].advice
-    assert all(finding.where == "TM0" for finding in failures.values())
-    assert len(failures) == 1 or name == "R-hat"
+    assert all(one.where == "TM0" for one in failures.values() if one.name != "equal draws")
+    assert len(failures) == 1 or name == "equal draws"
 
 
 @pytest.mark.parametrize("shape", [(1, 1000), (50, 40), (500, 10)])
@@ -547,18 +599,12 @@ def test_copied_chains_are_found(copied: slice, tmp_path: Path) -> None:
     length = len(range(DRAWS)[copied])
     last[3, :length] = values[1, copied]  # shifted, if a burn-in is cut
     assert check(name_weights(first, NAMES))
-    finding = failed(name_weights(last, NAMES))["copied chains"]
-    assert (finding.value, finding.where) == (1, "chain 3")
+    finding = failed(name_weights(last, NAMES))["independent chains (p)"]
+    assert (finding.value, finding.where) == (0, "chain 3")
     write_posterior(name_weights(first[:2], NAMES), tmp_path / "run.nc")
     twice = np.concatenate([read_weight_draws(tmp_path / "run.nc").weights] * 2)
-    assert failed(name_weights(twice, NAMES))["copied chains"].value == 2
-
-
-def test_chains_that_repeat_their_draws_are_found() -> None:
-    values = np.tile(good()[:, : DRAWS // 2], (1, 2, 1))
-    finding = failed(name_weights(values, NAMES))["copied chains"]
-    assert finding.value == CHAINS
-    assert "returns to its earlier draws" in finding.advice
+    advice = failed(name_weights(twice, NAMES))["independent chains (p)"].advice
+    assert advice.startswith("chains 0 and 2, and 1 other pair, have the same draws")
 
 
 def walkers(chains: int, time: float, effective: float, seed: int) -> np.ndarray:

@@ -91,7 +91,7 @@ CASES: dict[str, tuple[Draws, Draws]] = {
     "draws-per-chain": (name_weights(GOOD[:, :3], NAMES), chains()),
     "not-finite": (shifted(slice(1, 2), slice(7, 8), np.nan), chains()),
     "constant": (chains(make_constant), chains()),
-    "copied-chains": (chains(copy), chains()),
+    "independent-chains": (chains(copy), chains()),
     "log-density": (chains(log_density=np.full((CHAINS, DRAWS), np.inf)), chains()),
     "divergences": (
         chains(statistics=DIVERGED),

@@ -10,6 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from numpyro import handlers
+from scipy import stats
 from scipy.stats import binom
 from support.posteriors import autoregressive
 
@@ -59,6 +60,82 @@ def test_a_scaled_likelihood_counts_and_a_strong_one_has_nothing_to_compare() ->
     assert compared.deviation == pytest.approx(np.sqrt(0.5), abs=0.1)
     strong = bpa.sample(weak, (np.full(400, 2.0), 1.0), sampler="imh")
     assert bpa.as_draws(strong).record.from_prior is None
+
+
+def one_point() -> Any:
+    """Return a program whose draws of the prior are all the same."""
+
+    def program() -> None:
+        numpyro.sample("x", dist.Normal(0.0, 1.0))
+
+    return handlers.seed(program, 0)
+
+
+def test_draws_of_the_prior_that_do_not_differ_are_no_prior() -> None:
+    rng = np.random.default_rng(0)
+    values = {name: rng.normal(size=(4, 1000)) for name in ("x", "y")}
+    prior = {"x": np.full((1, 1000), 0.7), "y": rng.normal(size=(1, 1000))}
+    alone = Draws({"x": values["x"]}, sampled=("x",), prior={"x": prior["x"]})
+    assert compare_with_prior(alone, np.zeros(1000)) is None
+    compared = compare_with_prior(Draws(values, sampled=("x", "y"), prior=prior), np.zeros(1000))
+    assert compared is not None
+    assert compared.where == "y"
+    assert compared.p_value > 0.001
+
+
+@pytest.mark.slow
+def test_a_program_with_a_seed_passes() -> None:
+    data = bpa.sample(one_point(), sampler="imh")
+    assert bpa.check(data)
+
+
+def far_mode(size: int, share: float, correlation: float, seed: int) -> Draws:
+    """Chains of N(0, 1), and draws of the prior of which a share is at 100."""
+    rng = np.random.default_rng(seed)
+    x = autoregressive(correlation, 4, 1000, size, seed)
+    prior = rng.normal(size=(1, 1000, size)) + 100 * (rng.random((1, 1000, 1)) < share)
+    return Draws({"x": x}, sampled=("x",), prior={"x": prior})
+
+
+def test_a_small_far_mode_is_found() -> None:
+    draws = far_mode(1, 0.01, 0.0, 4)
+    compared = compare_with_prior(draws, np.zeros(1000))
+    assert compared is not None
+    assert compared.p_value < PriorDraws().limit
+    assert compared.deviation > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "share", "least"), [(1, 0.01, 34), (5, 0.02, 36), (5, 0.05, 40)])
+def test_far_modes_are_mostly_found(size: int, share: float, least: int) -> None:
+    compared = (
+        compare_with_prior(far_mode(size, share, 0.0, s), np.zeros(1000)) for s in range(40)
+    )
+    found = [one is not None and one.p_value < PriorDraws().limit for one in compared]
+    assert sum(found) >= least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+@pytest.mark.parametrize("name", ["norm", "t3", "cauchy", "lognorm"])
+def test_far_draws_of_heavy_tails_are_no_mode(name: str, correlation: float) -> None:
+    """Of 200 runs at a level of 1/1000 more than 2 are one in 900."""
+    law = {
+        "t3": stats.t(3),
+        "lognorm": stats.lognorm(2),
+        "norm": stats.norm(),
+        "cauchy": stats.cauchy(),
+    }[name]
+    alarms = 0
+    for seed in range(200):
+        normal = autoregressive(correlation, 4, 1000, 3, seed)
+        x = np.where(normal < 0, law.ppf(stats.norm.cdf(normal)), law.isf(stats.norm.sf(normal)))
+        prior = law.rvs(size=(1, 1000, 3), random_state=np.random.default_rng(seed))
+        draws = Draws({"x": x}, sampled=("x",), prior={"x": prior})
+        compared = compare_with_prior(draws, np.zeros(1000))
+        assert compared is not None
+        alarms += compared.p_value < PriorDraws().limit
+    assert alarms <= 2
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
 
 
 @pytest.mark.usefixtures("without_joint_test")
-def test_what_has_no_comparable_mean_is_left_out() -> None:
+def test_what_cannot_be_compared_is_left_out() -> None:
     def run(seed: int) -> Arrays:
         rng = np.random.default_rng(seed)
         heavy = {"ratio": rng.standard_cauchy((4, COUNT))}
@@ -43,13 +43,23 @@ def test_what_has_no_comparable_mean_is_left_out() -> None:
     found = compare(run(0), run(1))
     assert found["a"].verdict == AGREES
     assert {row["variable"] for row in found["a"].discrepancies} == {
-        *("mu", "theta[0]", "theta[1]", "theta[2]", "L[1]")
+        *("mu", "theta[0]", "theta[1]", "theta[2]", "L[1]", "ratio")
     }
-    assert [sentence.split("compared, because ")[1] for sentence in found.left_out] == [
-        "they are discrete: k, z",
-        "it is constant: L[0]",
-        "it is too heavy in the tails, so that a mean may not exist: ratio",
-    ]
+    of_ratio = [row for row in found["a"].discrepancies if row["variable"] == "ratio"]
+    assert [row["quantity"] for row in of_ratio] == ["q5", "q50", "q95"]
+    quantile = np.quantile(run(1)["ratio"], 0.95)
+    assert of_ratio[2]["reference"] == pytest.approx(quantile)
+    assert "no mean of normal scores of ranks, is biased" in found["a"].reason
+    assert found.left_out == (
+        "not compared, because they are discrete: k, z",
+        "not compared, because it is constant: L[0]",
+        "compared by quantiles alone, as the tails are so heavy that there is no variance: ratio",
+    )
+    moved = run(0)
+    moved["ratio"] = moved["ratio"] + 0.5
+    result = compare(moved, run(1))["a"]
+    assert result.verdict == DIFFERS
+    assert "the q50 of ratio" in result.reason
     assert "discrete: k, z" in str(found)
     assert found.as_dict()["left_out"] == list(found.left_out)
     with raises(DataError, "no-data", match="nothing to compare.*discrete: k"):
