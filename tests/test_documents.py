@@ -100,6 +100,23 @@ def test_settings_in_sentences_exist() -> None:
     assert not resolves("margin:no_such_setting=4")
 
 
+def test_equations_name_the_year_of_their_paper() -> None:
+    """In the same sentence or formula; in docs/published.md a claim names its paper."""
+    folders = ("bpa_ppl", "models", "diagnostics", "tests", "benchmarks", "tools", "docs")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")] + READ
+    unnamed, count = [], 0
+    for path in {*files} - {DOCS / "published.md"}:
+        text = re.sub(r"[\s#]+", " ", path.read_text("utf-8"))
+        for found in re.finditer(r"\bEqs?\. ?\d", text):
+            count += 1
+            if not re.search(
+                r"\b(?:19|20)\d\d\b", text[max(0, found.start() - 80) : found.end() + 60]
+            ):
+                unnamed.append((path.name, text[found.start() - 80 : found.end() + 60]))
+    assert count > 20
+    assert unnamed == []
+
+
 @pytest.mark.parametrize("page", ["docs/promises.md", ".github/SECURITY.md"])
 @pytest.mark.needs_extras
 def test_promises_name_tests_that_exist(page: str) -> None:

@@ -170,7 +170,8 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
         chosen_settings: all its settings.
         chosen_because: the reason of this choice.
         drawn_again_because: the diagnostics that earlier draws failed.
-        likelihood_exponent: 1/δ, the power of the likelihood in the importance weights (Eq. 11).
+        likelihood_exponent: 1/δ, the power of the likelihood in the importance weights, as in
+            Eq. 11 of Sanchis-Trilles & Casacuberta (2015).
         earlier_lists: the number of lists of earlier posteriors whose draws were weighted again.
     """
 

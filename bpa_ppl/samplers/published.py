@@ -43,7 +43,9 @@ _LISTS_PER_DELTA = 12
 
 
 class Heuristic(Sampler, frozen=True):
-    """N_S = `draws` perturbed copies of λ_T and λ_T itself, weighted by the data (Eq. 11).
+    """N_S = `draws` perturbed copies of λ_T and λ_T itself, weighted by the data.
+
+    Source: Sanchis-Trilles & Casacuberta (2015), Eq. 11, which is Eq. 13 of COLING 2010.
 
     The copies have Σ|λ_k| = 1 and λ_T keeps its own length, literally as published. If λ_T is not
     normalised, which is logged, they are on another scale than λ_T: divide the canonical weights by
@@ -110,7 +112,9 @@ def perturb(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) -> F
 
 
 def weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
-    """Weight vectors by p(A|λ)^(1/δ) p(λ|T) (Eq. 11).
+    """Weight vectors by p(A|λ)^(1/δ) p(λ|T).
+
+    Source: Sanchis-Trilles & Casacuberta (2015), Eq. 11.
 
     Args:
         target: the posterior.
@@ -143,7 +147,7 @@ def weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
 def weight_again(target: Target, earlier: WeightDraws, delta: float) -> Sampled:
     """Return the vectors of a posterior, weighted by the likelihood of further lists, too.
 
-    The result is that of all lists at once, and takes the time of the new ones (Eq. 11).
+    The result is that of all lists at once, and takes the time of the new ones.
 
     Args:
         target: the posterior of the new lists.
