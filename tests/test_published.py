@@ -364,6 +364,12 @@ def test_the_average_lengths_of_texts_are_those_of_their_script() -> None:
     assert [number for _, *cells in rows for number in cells] == numbers
 
 
+def test_each_wish_of_the_authors_says_whether_it_exists_here() -> None:
+    (rows,) = [rows for head, *rows in list_tables(PUBLISHED) if head[1] == "wish"]
+    assert [row for row in rows if not re.match(r"(yes: |no$|no: )", row[2])] == []
+    assert len(rows) == 16
+
+
 def test_the_page_of_claims_counts_its_verdicts_and_has_each_claim() -> None:
     confirmed, refuted, undecided = map([row[4] for row in ROWS].count, VERDICTS)
     counts = f"{confirmed} are confirmed, {refuted} are not confirmed, and {undecided} are open"
