@@ -55,9 +55,9 @@ lowest:
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(PYTHON) tools/lowest_versions.py >$(LOWEST)/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/lowest.txt \
-		--editable '.[serve]' httpx hypothesis pytest pytest-xdist setuptools
+		--editable '.[judge]' httpx hypothesis pytest pytest-xdist setuptools
 	$(LOWEST)/bin/python -m pytest --numprocesses 2 --quiet --override-ini filterwarnings=default \
-		$(QUICK) tests/extras/judging/serving tests/soak tests/test_sklearn.py
+		$(QUICK) tests/extras/judging/test_judge_app.py tests/soak tests/test_sklearn.py
 
 coverage: $(READY)
 	$(INSTALL) pytest-cov

@@ -1,6 +1,7 @@
 """False alarms and detections of the convergence check, and how often samplers pass it.
 
     python benchmarks/bench_checks.py [--tables alarms burn-in faults] [--runs 1000]
+    python benchmarks/bench_checks.py --tables divergences [--runs 400]
     python benchmarks/bench_checks.py --tables passes --runs 100 [--samplers rwm imh nuts]
         [--sizes 10 100 500] [--likelihoods oracle margin risk pairs preference] [--weights 14]
 
@@ -10,6 +11,14 @@
 * burn-in: the level of the test of the burn-in alone, on the same chains and more, for three
   nominal levels of all weights together.
 * faults: how often the check refuses chains with one fault, in a tenth of the runs.
+* divergences: what a few divergent transitions mean. Runs of NUTS, 4 chains of 1,000 draws, a tenth
+  of `--runs` for each program and target acceptance, by the number of divergent transitions: how
+  many fail no other diagnostic, and in how many of these the mean of a variable is off by more than
+  0.1 posterior standard deviations, and a standard deviation by more than 10%. Runs without
+  divergences show how often the Monte-Carlo error does that. The last column is the largest error
+  of a mean that the runs of the row have in common: the mean of their errors, which has less noise
+  the more runs there are. The reference is a closed form, or 4 × 10,000 draws with shorter steps,
+  of centred programs those of the non-centred ones.
 * passes: how often samplers pass the check at their defaults. Each run has a seed and lists of its
   own: lists of the demo with 14 Moses weights, or simulated lists whose candidates have that many
   metrics, a gain, or a preference. All have five candidates. A row also has the seconds of a run,
@@ -20,12 +29,20 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Any, NamedTuple
 
+import bench_numpyro_models as models
+import gallery_programs as gallery
+import jax.numpy as jnp
 import numpy as np
-from measuring import Table, run_tables
+import numpyro
+import numpyro.distributions as dist
+from measuring import IS_LITTLE, Table, run_tables
+from numpyro import handlers
+from numpyro.infer.reparam import LocScaleReparam
 from scipy.stats import cauchy as standard_cauchy
 from scipy.stats import norm
 
@@ -33,8 +50,11 @@ from bpa_ppl import NBest, Weights, check, from_lists, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.finish import draw_posterior
+from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import Target
 from bpa_ppl.diagnostics.check.convergence import compare_beginning
+from bpa_ppl.diagnostics.check.diagnostic import list_components
+from bpa_ppl.diagnostics.check.of_samplers import Divergences
 from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.samplers.imh import accept
 
@@ -181,6 +201,102 @@ def faults(options: argparse.Namespace) -> None:
         table.row(name, *shares)
 
 
+class Hard(NamedTuple):
+    """A program on which some transitions of NUTS diverge.
+
+    Attributes:
+        model: the program.
+        data: its arguments.
+        accepts: target acceptances of NUTS.
+        reference: a program with the same posterior, which is sampled well; None is the same one.
+        exact: the means and standard deviations of its variables in closed form, if they are known.
+    """
+
+    model: Callable[..., None]
+    data: tuple[Any, ...] = ()
+    accepts: tuple[float, ...] = (0.8, 0.95)
+    reference: Callable[..., None] | None = None
+    exact: Mapping[str, tuple[float, float]] = {}
+
+
+def mild_funnel() -> None:
+    """Five values, whose common scale varies by a factor of about three."""
+    log_scale = numpyro.sample("log_scale", dist.Normal(0, 1))
+    numpyro.sample("x", dist.Normal(0, jnp.exp(log_scale)).expand([5]).to_event(1))
+
+
+def hard_programs() -> dict[str, Hard]:
+    """Return programs on which some transitions of NUTS diverge, and one without (logistic)."""
+    rng, group = np.random.default_rng(3), np.repeat(np.arange(15), 4)
+    y = rng.normal(0.5, 0.4, size=15)[group] + rng.normal(size=60)
+    schools = gallery.EFFECTS, gallery.ERRORS
+    non_centred = handlers.reparam(gallery.many_groups, config={"theta": LocScaleReparam(0)})
+    in_funnel = dict.fromkeys([f"x[{k}]" for k in range(5)], (0.0, float(np.e)))
+    return {
+        "logistic": Hard(gallery.logistic, gallery.PROGRAMS["logistic"].data, (0.8,)),
+        "schools": Hard(gallery.schools, schools),
+        "schools, centred": Hard(gallery.schools_centred, schools, (0.95,), gallery.schools),
+        "groups, centred": Hard(gallery.many_groups, (group, y), reference=non_centred),
+        "mild funnel": Hard(mild_funnel, (), (0.95,), exact={"log_scale": (0.0, 1.0), **in_funnel}),
+        "Hilbert-space GP, 2-d": Hard(models.hilbert_gp_2d, models.simulate_surface(), (0.9,)),
+    }
+
+
+#: Groups of runs by the number of divergent transitions of 4,000.
+COUNTS = {"0": (0, 0), "1–5": (1, 5), "6–20": (6, 20), "21–": (21, 4000)}
+
+
+def divergences(options: argparse.Namespace) -> None:
+    """Print how often runs with divergent transitions are wrong."""
+    runs, columns = max(1, options.runs // 10), ("runs", "others passed", "mean off", "sd off")
+    table = Table("program, target, divergences", *columns, "largest common error")
+    for name, program in hard_programs().items():
+        target = make_model_target(program.model, program.data)
+        truth = program.exact or measure_moments(program)
+        for aim in program.accepts:
+            groups: dict[str, list[tuple[bool, Float64]]] = {group: [] for group in COUNTS}
+            for seed in range(runs):
+                draws = draw_posterior(target, f"nuts:target_accept={aim}", seed=seed)
+                count = int(draws.statistics["diverging"].sum())
+                group = next(key for key, (low, high) in COUNTS.items() if low <= count <= high)
+                failed = {one.name for one in check(draws).failures} - {Divergences.title}
+                names, values = list_components(draws)
+                moments = zip(names, values.mean(axis=(0, 1)), values.std(axis=(0, 1)), strict=True)
+                of_run = [
+                    ((mean - truth[key][0]) / truth[key][1], deviation / truth[key][1] - 1)
+                    for key, mean, deviation in moments
+                    if key in truth
+                ]
+                groups[group].append((not failed, np.array(of_run)))
+            for group, found in groups.items():
+                if not found:
+                    continue
+                passed = [errors for is_sound, errors in found if is_sound]
+                cells = ["–", "–", "–"]
+                if passed:
+                    errors = np.stack(passed)
+                    off = (np.abs(errors).max(axis=1) > OFF).sum(axis=0)
+                    common = errors[..., 0].mean(axis=0)
+                    worst = np.abs(common).argmax()
+                    noise = errors[:, worst, 0].std() / np.sqrt(len(passed))
+                    cells = [*map(str, off), f"{common[worst]:+.3f} ± {noise:.3f}"]
+                table.row(f"{name}, {aim}, {group}", len(found), len(passed), *cells)
+
+
+def measure_moments(program: Hard) -> dict[str, tuple[float, float]]:
+    """Return the moments of the variables of a program by a long run with short steps."""
+    target = make_model_target(program.reference or program.model, program.data)
+    sampler = f"nuts:target_accept=0.99,warmup=1000,draws={100 if IS_LITTLE else 10_000}"
+    names, values = list_components(draw_posterior(target, sampler, seed=10**6))
+    return {
+        name: (float(of.mean()), float(of.std()))
+        for name, of in zip(names, np.moveaxis(values, -1, 0), strict=True)
+    }
+
+
+#: A mean that is off by more, in posterior standard deviations, is wrong; and a standard deviation
+#: that is off by such a share.
+OFF = 0.1
 CANDIDATES = 5
 KINDS = {
     "oracle, Moses lists": ("oracle", True),
@@ -260,7 +376,7 @@ def passes(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     run_tables(
         __doc__,
-        (alarms, burn_in, faults, passes),
+        (alarms, burn_in, faults, divergences, passes),
         needs_data=False,
         runs=1000,
         sizes=(10, 100, 500),

@@ -30,7 +30,7 @@ from measuring import (
 )
 
 import bpa_ppl as bpa
-from bpa_ppl.extras.studies.tuning.reestimation import reestimate
+from bpa_ppl.extras.tuning.reestimation import reestimate
 from bpa_ppl.lists.nbest import NBest
 
 #: From a domain, a number of lists and a seed to weights.

@@ -145,6 +145,15 @@ def hilbert_gp(x: Any, y: Any) -> None:
     numpyro.sample("y", dist.Normal(f, noise), obs=y)
 
 
+def hilbert_gp_2d(x: Any, y: Any) -> None:
+    """A Gaussian process of two inputs, approximated by 36 functions of a basis."""
+    scale = numpyro.sample("alpha", dist.HalfNormal(1))
+    length = numpyro.sample("length", dist.InverseGamma(5, 5))
+    noise = numpyro.sample("noise", dist.HalfNormal(1))
+    f = hsgp_squared_exponential(jnp.asarray(x), scale, length, ell=[2.0, 2.0], m=[6, 6])
+    numpyro.sample("y", dist.Normal(f, noise), obs=y)
+
+
 def sparse_interactions(x: Any, y: Any) -> None:
     """A regression with interactions by a kernel, of which few variables matter."""
     count = x.shape[1]
@@ -524,6 +533,13 @@ def item_response(student: Any, item: Any, y: Any) -> None:
     numpyro.sample("y", dist.Bernoulli(logits=logits), obs=y)
 
 
+def simulate_surface() -> tuple[Any, Any]:
+    """Return 80 noisy values of a function of two inputs."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1, 1, size=(80, 2))
+    return x, np.sin(3 * x[:, 0]) * np.cos(2 * x[:, 1]) + 0.3 * rng.normal(size=80)
+
+
 def _make() -> dict[str, Program]:
     """Return the programs by name, with simulated data."""
     normal, uniform = RNG.normal, RNG.uniform
@@ -613,6 +629,7 @@ def _make() -> dict[str, Program]:
             (0.1 * normal(size=120) * np.exp(np.cumsum(0.05 * normal(size=120))),),
         ),
         "Hilbert-space GP": Program(hilbert_gp, (t, np.sin(2 * t) + 0.2 * normal(size=60))),
+        "Hilbert-space GP, 2-d": Program(hilbert_gp_2d, simulate_surface()),
         "sparse interactions": Program(
             sparse_interactions,
             (wide[:, :8], wide[:, 0] * wide[:, 1] + wide[:, 0] + 0.3 * normal(size=60)),

@@ -26,8 +26,8 @@ from measuring import DATA, DOMAINS, ScoreTable, Table, canonical, domain_task, 
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import no_report
-from bpa_ppl.extras.studies.tuning.reestimation import reestimate
-from bpa_ppl.extras.studies.tuning.tuner import TUNERS, TuningLists, TuningProblem
+from bpa_ppl.extras.tuning.reestimation import reestimate
+from bpa_ppl.extras.tuning.tuner import TUNERS, TuningLists, TuningProblem
 from bpa_ppl.gains.gains import resolve
 
 #: What Moses' programs wrote, and reached. A tuner, the metric that it optimises, and its program.

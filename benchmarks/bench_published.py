@@ -1,7 +1,7 @@
-"""The experiments of the papers on Bayesian predictive adaptation, as studies on our lists.
+"""The experiments of the papers on Bayesian predictive adaptation, on our lists.
 
     python benchmarks/bench_published.py [--tables NAME ...] [--draws 5] [--domains NAME ...]
-        [--sizes N ...] [--methods NAME ...] [--sweeps NAME ...] [--jobs 1] [--results FOLDER]
+        [--sizes N ...] [--methods NAME ...] [--sweeps NAME ...]
 
 `texts`: sentences and average lengths. `methods`: the presets of the three papers, Viterbi
 decisions, and n-gram precisions with brevity. `curves`: learning curves of adaptation and of
@@ -15,25 +15,21 @@ acceptance, smallest effective sample size and TER by σ_T and σ_o. `examples`:
 own texts. `both`: methods that learn from A and from the 400 lists that λ_T was tuned on; all lists
 have 100 candidates. `decoder`: tuners in a loop with a stand-in decoder, whose search space is the
 500-best lists and which returns the 100 best candidates; the other methods use lists cut to 100.
-With `--results`, the folders of the studies are
-kept, an interrupted run resumes, and `bpa figures` can draw them.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import shlex
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from itertools import product
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from itertools import combinations, product
+from time import perf_counter
+from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 from measuring import (
-    DATA,
     Table,
     Task,
     authored_lists,
@@ -44,11 +40,11 @@ from measuring import (
     few,
     read_lists,
     run_tables,
-    scratch_folder,
 )
 
 from bpa_ppl import (
     Isotropic,
+    Weights,
     adapt,
     as_weight_draws,
     concatenate,
@@ -60,213 +56,371 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
-from bpa_ppl.extras.studies.results import (
-    LENGTH,
-    Row,
-    aggregate,
-    average_details,
-    average_seconds,
-    read_results,
-)
-from bpa_ppl.extras.studies.running import run_study
-from bpa_ppl.extras.studies.study import read_study
-from bpa_ppl.extras.studies.tuning.reestimation import reestimate
+from bpa_ppl.diagnostics.samplers.moments import holm
+from bpa_ppl.extras.tuning.reestimation import reestimate
+from bpa_ppl.extras.tuning.tuner import TuningProblem, make_tuning_lists
+from bpa_ppl.extras.tuning.weight_trace import WeightTrace
+from bpa_ppl.gains.bleu import BLEU
+from bpa_ppl.gains.gains import count_statistics, resolve
 from bpa_ppl.gains.ter import TER
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.samplers.published import Heuristic, perturb, weight_vectors
 
-METHODS = (
-    *("canonical", "published", "mcmc-vit", "published-2010", "vit-2010", "published-sspr"),
-    *("heuristic", "map-oracle", "map"),
-)
-VARIANTS = {
-    "vit-2010": {"like": "published-2010", "rule": "viterbi"},
-    "map-oracle": {"like": "map", "likelihood": "oracle"},
+METRICS = {"ter": TER(), "bleu": BLEU()}
+#: The number of unigrams among the counts of BLEU.
+BLEU_LENGTH = 4
+#: The feature that is constant within each list, whose weight is fixed.
+CONSTANT = "UnknownWordPenalty0"
+#: Replicates of the bootstrap.
+REPLICATES = 10_000
+#: Decodings in the loop of a tuner, and candidates of each.
+ITERATIONS, DECODED = 25, 100
+
+
+class Method(NamedTuple):
+    """How weights are learned from A, and how they choose from the test lists.
+
+    Attributes:
+        learn: from the lists of A and a seed to weights, or to a posterior.
+        rule: the decision rule of a posterior.
+        candidates: the number of candidates to keep of each list; 0 keeps all.
+        development: whether D, the lists that λ_T was tuned on, are added to A.
+        space: the search space in which the test sentences are decoded with the learned weights;
+            without one, their given lists are reranked.
+    """
+
+    learn: Callable[[NBest, int], Any]
+    rule: str = "predictive"
+    candidates: int = 0
+    development: bool = False
+    space: NBest | None = None
+
+
+class Run(NamedTuple):
+    """What one draw of A led to.
+
+    Attributes:
+        counts: for each metric (sentences, S), of the choices from the test lists.
+        seconds: from the lists of A to weights or a posterior.
+    """
+
+    counts: dict[str, Float64]
+    seconds: float
+
+    def scores(self, metric: str) -> float:
+        """Return the corpus score."""
+        return float(METRICS[metric].value(self.counts[metric].sum(axis=0)))
+
+    def details(self) -> dict[str, float]:
+        """Return BLEU with its precisions and three measures of length."""
+        details = BLEU().details_of(self.counts["bleu"].sum(axis=0))
+        brevity = min(1.0, details["length_ratio"])
+        return {"bleu": self.scores("bleu"), **details, "brevity": brevity}
+
+
+def unadapted(lists: NBest, seed: int) -> Weights:
+    """Return λ_T."""
+    return canonical()
+
+
+def adapted(**options: Any) -> Callable[[NBest, int], Any]:
+    """Return a function that adapts λ_T to lists, with options of `adapt`."""
+    return lambda lists, seed: adapt(lists, canonical(), seed=seed, **options)
+
+
+def tuned(tuner: str, gain: str = "bleu") -> Callable[[NBest, int], Any]:
+    """Return a function that tunes the weights on lists, starting at λ_T."""
+    return lambda lists, seed: (
+        reestimate(lists, canonical(), tuner=tuner, gain=gain, seed=seed).weights
+    )
+
+
+def traced(lists: NBest, seed: int) -> Any:
+    """Adapt with the weights that MERT visited on D, the same for all draws."""
+    return adapt(lists, canonical(), preset="published-sspr", sampler=visited_weights(), seed=seed)
+
+
+@cache
+def development(candidates: int = 0) -> NBest:
+    """Return D, the lists that λ_T was tuned on."""
+    lists = read_lists("out-of-domain", "dev")
+    return lists.truncate(candidates) if candidates else lists
+
+
+@cache
+def visited_weights() -> WeightTrace:
+    """Return the sampler with the weights that MERT visits on D."""
+    lists = development()
+    start = {name: canonical()[name] for name in lists.feature_names}
+    return WeightTrace(lists).fitted(start, fixed=[CONSTANT], seed=0)
+
+
+METHODS = {
+    "canonical": Method(unadapted),
+    "published": Method(adapted(preset="published")),
+    "mcmc-vit": Method(adapted(preset="published"), rule="viterbi"),
+    "published-2010": Method(adapted(preset="published-2010")),
+    "vit-2010": Method(adapted(preset="published-2010"), rule="viterbi"),
+    "published-sspr": Method(traced),
+    "heuristic": Method(adapted(sampler="heuristic")),
+    "map-oracle": Method(adapted(sampler="map", likelihood="oracle")),
+    "map": Method(adapted(sampler="map")),
 }
-#: Name -> method, setting and its values.
-SWEEPS = {
-    "delta": ("published-2010", "delta", [1, 2, 4, 8, 16, 32, 64]),
-    "lists": ("map-oracle", "nbest_size", [10, 50, 100, 200, 500]),
-    "heuristic": ("published-2010", "draws", [10, 30, 100, 300, 1000, 2000]),
-    "walk": ("published", "draws", [10, 100, 1000, 5000]),
-    "proposals": ("published", "proposal_variance", [0.0001, 0.001, 0.01, 0.1]),
-    "burn-in": ("published", "warmup", [0, 100, 500, 2000]),
-    "prior": ("published-2010", "variance", [0.01, 0.1, 1, 10]),
-    "walk-prior": ("published", "variance", [0.01, 0.1, 1]),
+#: Methods of the learning curves, by their names in the table.
+CURVES = {
+    "unadapted": METHODS["canonical"],
+    "published": METHODS["published"],
+    "published-2010": METHODS["published-2010"],
+    "default": Method(adapted()),
+    "mert (BLEU)": Method(tuned("mert")),
+    "mert+ (BLEU, 100-best)": Method(tuned("mert"), candidates=100, development=True),
+    "mira (BLEU)": Method(tuned("mira")),
+    "mira (TER)": Method(tuned("mira", "ter")),
+    "pro (BLEU)": Method(tuned("pro")),
+}
+#: Their names in the tables of n-grams.
+SHORT = ("canonical", "published", "published-2010", "auto", "mert", "mert-plus-100")
+SHORT = (*SHORT, "mira", "mira-ter", "pro")
+#: Methods of lists of 100 candidates, with and without the lists that λ_T was tuned on.
+BOTH = {
+    "canonical": METHODS["canonical"],
+    "mert-bleu": Method(tuned("mert"), candidates=100),
+    "mert-plus-bleu": Method(tuned("mert"), candidates=100, development=True),
+    "mert-ter": Method(tuned("mert", "ter"), candidates=100),
+    "mert-plus-ter": Method(tuned("mert", "ter"), candidates=100, development=True),
+    "oracle": METHODS["map-oracle"]._replace(candidates=100),
+    "oracle-both": METHODS["map-oracle"]._replace(candidates=100, development=True),
+    "default": METHODS["map"]._replace(candidates=100),
+    "default-both": METHODS["map"]._replace(candidates=100, development=True),
+}
+
+
+def heuristic(**settings: float) -> Method:
+    """Return the method of 2010 with other settings of its sampler."""
+    values = {"draws": 100, "delta": 8, **settings}
+    sampler = f"heuristic:{','.join(f'{name}={value}' for name, value in values.items())}"
+    return Method(adapted(preset="published-2010", sampler=sampler))
+
+
+def walk(setting: str, value: float) -> Method:
+    """Return the method of 2015 with another setting of its sampler."""
+    return Method(adapted(preset="published", sampler=f"rwm-isotropic:{setting}={value}"))
+
+
+def with_variance(preset: str, value: float) -> Method:
+    """Return the method of a paper with another variance σ_T of the prior."""
+    return Method(adapted(preset=preset, prior=Isotropic(variance=value)))
+
+
+#: Name -> method and setting as they are printed, values, and the method with one of them.
+SWEEPS: dict[str, tuple[str, list[float], Callable[[Any], Method]]] = {
+    "delta": (
+        "published-2010, delta",
+        [1, 2, 4, 8, 16, 32, 64],
+        lambda value: heuristic(delta=value),
+    ),
+    "lists": (
+        "map-oracle, nbest_size",
+        [10, 50, 100, 200, 500],
+        lambda value: METHODS["map-oracle"]._replace(candidates=value),
+    ),
+    "heuristic": (
+        "published-2010, draws",
+        [10, 30, 100, 300, 1000, 2000],
+        lambda value: heuristic(draws=value),
+    ),
+    "walk": ("published, draws", [10, 100, 1000, 5000], partial(walk, "draws")),
+    "proposals": (
+        "published, proposal_variance",
+        [0.0001, 0.001, 0.01, 0.1],
+        partial(walk, "proposal_variance"),
+    ),
+    "burn-in": ("published, warmup", [0, 100, 500, 2000], partial(walk, "warmup")),
+    "prior": (
+        "published-2010, variance",
+        [0.01, 0.1, 1, 10],
+        partial(with_variance, "published-2010"),
+    ),
+    "walk-prior": ("published, variance", [0.01, 0.1, 1], partial(with_variance, "published")),
 }
 #: Sentences of `examples`.
 EXAMPLES = 6
 #: n and δ.
 CROSSED = (few((10, 50, 100, 200, 500)), few((1, 8, 64)))
-#: Methods of lists of 100 candidates, with and without the lists that λ_T was tuned on.
-BOTH = {
-    "mert-bleu": {"like": "mert"},
-    "mert-plus-bleu": {"like": "mert+"},
-    "mert-ter": {"like": "mert", "gain": "ter"},
-    "mert-plus-ter": {"like": "mert+", "gain": "ter"},
-    "oracle": {"like": "map", "likelihood": "oracle"},
-    "oracle-both": {"like": "map", "likelihood": "oracle", "development": True},
-    "default": {"like": "map"},
-    "default-both": {"like": "map", "development": True},
-}
-#: Methods of the learning curves, and their names in the table.
-CURVES = {
-    "canonical": "unadapted",
-    "published": "published",
-    "published-2010": "published-2010",
-    "auto": "default",
-    "mert": "mert (BLEU)",
-    "mert-plus-100": "mert+ (BLEU, 100-best)",
-    "mira": "mira (BLEU)",
-    "mira-ter": "mira (TER)",
-    "pro": "pro (BLEU)",
-}
-CURVE_VARIANTS = {
-    "mert-plus-100": {"like": "mert+", "nbest_size": 100},
-    "mira-ter": {"like": "mira", "gain": "ter"},
-}
-#: The number of unigrams among the counts of BLEU.
-BLEU_LENGTH = 4
-#: Σ|λ| of λ_T without the feature that is constant within each list, whose weight is fixed.
+#: Σ|λ| of λ_T without the feature that is constant.
 SCALES = (1, 5)
-CONSTANT = "UnknownWordPenalty0"
 #: σ_T and σ_o.
 VARIANCES = (few((0.01, 0.1, 1.0)), few((0.0001, 0.001, 0.01, 0.1, 1.0)))
-LOOPS = {
-    f"{tuner}-{metric}-loop": {
-        "like": tuner,
-        "gain": metric,
-        "redecode": True,
-        "decode_test": True,
-    }
-    for tuner in ("mert", "mira", "pro")
-    for metric in ("bleu", "ter")
-}
 
 
-def toml(value: Any) -> str:
-    """Return a value as TOML, whose strings, numbers and lists are those of JSON."""
-    return json.dumps(value, ensure_ascii=False)
+def generator(*key: str | int) -> np.random.Generator:
+    """Return a random generator that depends only on the key."""
+    words = [crc32(word.encode()) if isinstance(word, str) else word for word in key]
+    return np.random.default_rng([0, *words])
 
 
-def results_folder(options: argparse.Namespace) -> Path:
-    """Return the folder that all studies are written to."""
-    folder = Path(options.results).resolve() if options.results else scratch_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+@cache
+def cut_task(domain: str, candidates: int) -> Task:
+    """Return the lists of a domain, cut to a number of candidates unless it is 0."""
+    task = domain_task(domain)
+    if not candidates:
+        return task
+    return Task.of(task.pool.truncate(candidates), task.test.truncate(candidates))
 
 
-def study(options: argparse.Namespace, name: str, domains: Sequence[str], **parts: Any) -> Path:
-    """Write the file of a study, run it, and return the folder of its results.
+def run(method: Method, domain: str, size: int, number: int) -> Run:
+    """Draw A, learn from it, choose from the test lists, and count.
 
     Args:
-        options: of the command line.
-        name: of the study.
-        domains: their names.
-        parts: `methods`, and the tables `variants`, `sweeps` and `decoder`.
+        method: how to learn and to choose.
+        domain: its name.
+        size: |A|.
+        number: of the draw; each has the same A and the same seed for all methods.
     """
-    folder = results_folder(options)
-    lines = [f"{key} = {toml(getattr(options, key))}" for key in ("sizes", "draws")]
-    lines += [f"methods = {toml(parts.pop('methods'))}"]
-    development = DATA / "out-of-domain/dev"
-    tables: dict[str, dict[str, Any]] = {
-        "development": {"nbest": f"{development}.nbest.gz", "references": [f"{development}.ref"]}
+    task = cut_task(domain, method.candidates)
+    place = (domain, size, number)
+    lists = task.pool.select(generator("A", *place).choice(len(task.pool), size=size))
+    seed = int(generator("method", *place).integers(2**31))
+    if method.development:
+        lists = concatenate([lists, development(method.candidates)], renumber=True)
+    start = perf_counter()
+    learned = method.learn(lists, seed)
+    seconds = perf_counter() - start
+    is_posterior = not isinstance(learned, Weights)
+    test, tables = task.test, {"ter": task.ter, "bleu": task.bleu}
+    if method.space is not None:
+        weights = point_weights(learned, unchecked=True) if is_posterior else learned
+        test = decode(method.space, test, weights)
+        tables = {metric: count_statistics(test, metric) for metric in METRICS}
+    if is_posterior:
+        choice = rerank(test, learned, rule=method.rule, unchecked=True).choice
+    else:
+        choice = test.best(scores_of(test, learned))
+    rows = test.offsets[:-1] + choice
+    return Run({metric: counts[rows] for metric, counts in tables.items()}, seconds)
+
+
+def run_all(
+    methods: Mapping[str, Method], options: argparse.Namespace, domain: str
+) -> dict[tuple[str, int], list[Run]]:
+    """Return the runs of each method and size of A, one for each draw."""
+    return {
+        (name, size): [run(method, domain, size, number) for number in range(options.draws)]
+        for name, method in methods.items()
+        for size in options.sizes
     }
-    for domain in domains:
-        tables[f"domains.{domain}"] = {"weights": str(DATA / "moses.ini")} | {
-            key: value
-            for part in ("adapt", "test")
-            for key, value in {
-                part: str(DATA / domain / f"{part}.nbest.gz"),
-                f"{part}_references": [str(DATA / domain / f"{part}.ref")],
-                f"{part}_sources": str(DATA / domain / f"{part}.src"),
-            }.items()
-        }
-    for kind, members in parts.items():
-        is_table = kind == "decoder"
-        tables |= {kind: members} if is_table else {f"{kind}.{k}": v for k, v in members.items()}
-    for title, values in tables.items():
-        lines += [f"[{title}]", *(f"{key} = {toml(value)}" for key, value in values.items())]
-    path = folder / f"{name}.toml"
-    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
-    run_study(read_study(path), folder / name, jobs=options.jobs, progress=True)
-    return folder / name
 
 
-def print_scores(folder: Path, domains: Sequence[str]) -> list[Row]:
-    """Print TER ± 2σ / BLEU ± 2σ / length of each method; return the points."""
-    results, seconds = read_results(folder)
-    points = aggregate(results, samples=99)[0]
-    times = average_seconds(seconds)
-    details = average_details(results, "bleu")
-    lengths = {(r["domain"], r["size"], r["method"]): r[LENGTH] for r in details}
-    for domain in domains:
-        plain = [p for p in points if p["domain"] == domain and not p["setting"]]
-        sizes = sorted({p["size"] for p in plain})
-        table = Table(domain, *(f"|A| = {size}" for size in sizes), "seconds, largest", width=37)
-        for method in dict.fromkeys(p["method"] for p in plain):
-            cells = []
-            for size in sizes:
-                own = [p for p in plain if (p["method"], p["size"]) == (method, size)]
-                scores = {p["metric"]: p for p in own}
-                ter, bleu = scores["ter"], scores["bleu"]
-                length = lengths[domain, size, method]
-                cells.append(
-                    f"{ter['mean']:.2f} ± {ter['interval']:.2f} / {bleu['mean']:.1f} ± "
-                    f"{bleu['interval']:.1f} "
-                    f"/ {length:.3f}"
-                )
-            place = {"domain": domain, "size": sizes[-1], "method": method}
-            spent = [t["learning"] for t in times if t.items() >= place.items()]
-            table.row(method, *cells, f"{spent[0]:.2f}")
-    return points
+def spread(values: Sequence[float]) -> float:
+    """Return 2σ, twice the standard deviation over draws; NaN for one draw."""
+    return 2 * float(np.std(values, ddof=1)) if len(values) > 1 else np.nan
 
 
-def print_components(folder: Path, domains: Sequence[str]) -> None:
-    """Print n-gram precisions, brevity and length of each method."""
-    rows = average_details(read_results(folder)[0], "bleu")
-    names = [name for name in rows[0] if name not in ("domain", "size", "method")]
-    for domain in domains:
-        table = Table(f"{domain}, n-grams", "|A|", *names, width=12)
-        for row in rows:
-            if row["domain"] == domain:
-                table.row(row["method"], str(row["size"]), *(f"{row[n]:.3g}" for n in names))
+def score_cell(runs: Iterable[Run], metric: str, decimals: int = 2) -> str:
+    """Return the mean score ± 2σ."""
+    values = [one.scores(metric) for one in runs]
+    return f"{np.mean(values):.{decimals}f} ± {spread(values):.{decimals}f}"
+
+
+def print_scores(
+    domain: str, methods: Mapping[str, Method], options: argparse.Namespace
+) -> dict[tuple[str, int], list[Run]]:
+    """Run methods, print TER ± 2σ / BLEU ± 2σ / length of each, and return the runs."""
+    columns = (f"|A| = {size}" for size in options.sizes)
+    table = Table(domain, *columns, "seconds, largest", width=37)
+    all_runs = {}
+    for name, method in methods.items():
+        all_runs |= (runs := run_all({name: method}, options, domain))
+        cells = []
+        for of_size in runs.values():
+            length = np.mean([one.details()["length_ratio"] for one in of_size])
+            ter, bleu = score_cell(of_size, "ter"), score_cell(of_size, "bleu", 1)
+            cells.append(f"{ter} / {bleu} / {length:.3f}")
+        table.row(name, *cells, f"{np.median([one.seconds for one in of_size]):.2f}")
+    return all_runs
+
+
+def print_components(
+    domain: str, names: Mapping[str, str], runs: Mapping[tuple[str, int], list[Run]]
+) -> None:
+    """Print n-gram precisions, brevity and length of each method.
+
+    Args:
+        domain: of the runs.
+        names: of the methods, and their names in the table.
+        runs: of each method and size.
+    """
+    columns = list(next(iter(runs.values()))[0].details())
+    table = Table(f"{domain}, n-grams", "|A|", *columns, width=12)
+    for size, (name, title) in product(dict.fromkeys(size for _, size in runs), names.items()):
+        details = [one.details() for one in runs[name, size]]
+        means = (np.mean([one[column] for one in details]) for column in columns)
+        table.row(title, str(size), *(f"{mean:.3g}" for mean in means))
 
 
 def methods(options: argparse.Namespace) -> None:
     """Print the methods of the papers, and the components of BLEU."""
-    variants = {name: VARIANTS[name] for name in options.methods if name in VARIANTS}
-    folder = study(options, "methods", options.domains, methods=options.methods, variants=variants)
-    print_scores(folder, options.domains)
-    print_components(folder, options.domains)
+    chosen = {name: METHODS[name] for name in options.methods}
+    runs = {domain: print_scores(domain, chosen, options) for domain in options.domains}
+    for domain, of_domain in runs.items():
+        print_components(domain, {name: name for name in chosen}, of_domain)
 
 
 def curves(options: argparse.Namespace) -> None:
     """Print learning curves, differences from two of the methods, and the components of BLEU."""
-    folder = study(options, "curves", options.domains, methods=[*CURVES], variants=CURVE_VARIANTS)
-    points, differences = aggregate(read_results(folder)[0])
-    for domain, metric in product(options.domains, ("ter", "bleu")):
-        place = {"domain": domain, "metric": metric}
+    runs = {domain: run_all(CURVES, options, domain) for domain in options.domains}
+    for (domain, of_domain), metric in product(runs.items(), METRICS):
         title = f"{domain}, learning curves, {metric.upper()} ± 2σ"
         table = Table(title, *map(str, options.sizes), width=14)
-        for method, name in CURVES.items():
-            own = [p for p in points if p.items() >= (place | {"method": method}).items()]
-            table.row(name, *(f"{p['mean']:.2f} ± {p['interval']:.2f}" for p in own))
-        for base in ("canonical", "published"):
-            title = f"{domain}, {metric.upper()} minus that of {CURVES[base]} (p, Holm)"
+        for name in CURVES:
+            table.row(name, *(score_cell(of_domain[name, n], metric) for n in options.sizes))
+        compared = [
+            compare({name: of_domain[name, n] for name in CURVES}, metric) for n in options.sizes
+        ]
+        for base in ("unadapted", "published"):
+            title = f"{domain}, {metric.upper()} minus that of {base} (p, Holm)"
             table = Table(title, *map(str, options.sizes), width=16)
-            for method, name in CURVES.items():
-                cells = []
-                for row in differences:
-                    if row.items() >= place.items() and {row["first"], row["second"]} == {
-                        base,
-                        method,
-                    }:
-                        change = row["difference"] * (1 if row["second"] == base else -1)
-                        cells.append(f"{change:+.2f} ({row['adjusted']:.3f})")
-                if cells:
-                    table.row(name, *cells)
-    print_components(folder, options.domains)
+            for name in CURVES:
+                if name != base:
+                    changes = (of_size[name, base] for of_size in compared)
+                    table.row(name, *(f"{change:+.2f} ({p:.3f})" for change, p in changes))
+    for domain, of_domain in runs.items():
+        print_components(domain, dict(zip(CURVES, SHORT, strict=True)), of_domain)
+
+
+def compare(
+    runs: Mapping[str, Sequence[Run]], metric: str
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the differences of all pairs of methods, on the same draws of A and test sentences.
+
+    Each has a two-sided p-value of the bootstrap over sentences and draws, adjusted for all pairs
+    by Holm's method.
+    """
+    counts = {
+        name: np.stack([one.counts[metric] for one in of_method], axis=1)
+        for name, of_method in runs.items()
+    }
+    sentences, draws, kinds = next(iter(counts.values())).shape
+    rng = np.random.default_rng(0)
+    occurrences = rng.multinomial(sentences, np.full(sentences, 1 / sentences), REPLICATES)
+    chosen = rng.integers(draws, size=(REPLICATES, draws))
+    means, replicates = {}, {}
+    for name, table in counts.items():
+        sums = occurrences.astype(float) @ table.reshape(sentences, draws * kinds)
+        scores = METRICS[metric].value(sums.reshape(-1, draws, kinds))
+        replicates[name] = np.take_along_axis(scores, chosen, axis=1).mean(axis=1)
+        means[name] = np.mean([one.scores(metric) for one in runs[name]])
+    pairs, p_values = list(combinations(runs, 2)), []
+    for one, other in pairs:
+        changes = replicates[one] - replicates[other]
+        # One is added to both counts, so that no p-value of a finite bootstrap is 0.
+        tail = 1 + min((changes <= 0).sum(), (changes >= 0).sum())
+        p_values.append(min(1.0, 2 * tail / (REPLICATES + 1)))
+    result = {}
+    for (one, other), p in zip(pairs, holm(p_values).tolist(), strict=True):
+        result[one, other] = means[one] - means[other], p
+        result[other, one] = means[other] - means[one], p
+    return result
 
 
 def lengths(options: argparse.Namespace) -> None:
@@ -339,33 +493,31 @@ def choose(task: Task, scores: Float64) -> list[float]:
 
 def sweeps(options: argparse.Namespace) -> None:
     """Print TER and BLEU over the values of the selected settings."""
-    chosen = {name: SWEEPS[name] for name in options.sweeps}
-    swept = {
-        name: {"setting": setting, "values": values, "methods": [method], "sizes": options.sizes}
-        for name, (method, setting, values) in chosen.items()
-    }
-    names = [*dict.fromkeys(method for method, *_ in chosen.values())]
-    variants = {name: VARIANTS[name] for name in names if name in VARIANTS}
-    folder = study(
-        options, "sweeps", options.domains, methods=names, variants=variants, sweeps=swept
-    )
-    print_sweeps(folder, options)
+    varied = {}
+    for name in options.sweeps:
+        title, values, make = SWEEPS[name]
+        varied |= {f"{title}={value}": make(value) for value in values}
+    print_varied(varied, options)
 
 
 def crossed(options: argparse.Namespace) -> None:
     """Print TER and BLEU of the heuristic sample over n, for several δ."""
-    sizes, deltas = CROSSED
-    variants = {f"delta-{delta}": {"like": "published-2010", "delta": delta} for delta in deltas}
-    swept = {"setting": "nbest_size", "values": sizes, "methods": [*variants]}
-    folder = study(
-        options,
-        "crossed",
-        options.domains,
-        methods=[*variants],
-        variants=variants,
-        sweeps={"lists": swept | {"sizes": options.sizes}},
-    )
-    print_sweeps(folder, options)
+    varied = {
+        f"delta-{delta}, nbest_size={size}": heuristic(delta=delta)._replace(candidates=size)
+        for delta, size in product(CROSSED[1], CROSSED[0])
+    }
+    print_varied(varied, options)
+
+
+def print_varied(varied: Mapping[str, Method], options: argparse.Namespace) -> None:
+    """Print TER and BLEU ± 2σ of methods."""
+    for domain in options.domains:
+        runs = run_all(varied, options, domain)
+        for metric in METRICS:
+            title = f"{domain}, {metric.upper()} ± 2σ"
+            table = Table(title, *map(str, options.sizes), width=16)
+            for name in varied:
+                table.row(name, *(score_cell(runs[name, n], metric) for n in options.sizes))
 
 
 def heuristic_cells(
@@ -424,28 +576,10 @@ def scales(options: argparse.Namespace) -> None:
                 table.row(f"{name}, copies, too", *cells)
 
 
-def print_sweeps(folder: Path, options: argparse.Namespace) -> None:
-    """Print TER and BLEU ± 2σ of the settings that a study varies."""
-    points = aggregate(read_results(folder)[0], samples=99)[0]
-    for domain, metric in product(options.domains, ("ter", "bleu")):
-        table = Table(f"{domain}, {metric.upper()} ± 2σ", *map(str, options.sizes), width=16)
-        place = {"domain": domain, "metric": metric}
-        swept = [p for p in points if p["setting"] and p.items() >= place.items()]
-        for key in dict.fromkeys((p["method"], p["setting"]) for p in swept):
-            cells = [
-                f"{p['mean']:.2f} ± {p['interval']:.2f}"
-                for p in swept
-                if (p["method"], p["setting"]) == key
-            ]
-            table.row(", ".join(key), *cells)
-
-
 def both(options: argparse.Namespace) -> None:
     """Print methods that learn from A, and from A and the lists that λ_T was tuned on."""
-    variants = {name: {**settings, "nbest_size": 100} for name, settings in BOTH.items()}
-    names = ["canonical", *variants]
-    folder = study(options, "both", options.domains, methods=names, variants=variants)
-    print_scores(folder, options.domains)
+    for domain in options.domains:
+        print_scores(domain, BOTH, options)
 
 
 def variances(options: argparse.Namespace) -> None:
@@ -524,43 +658,85 @@ def examples(options: argparse.Namespace) -> None:
             table.row(name, side[n])
 
 
-def write_search_space(folder: Path, domain: str) -> None:
-    """Write the lists of a domain for `list_decoder.py`."""
-    folder.mkdir(exist_ok=True)
-    lists = concatenate(
-        [read_lists(domain, part).without("totals") for part in ("adapt", "test")], renumber=True
-    )
-    np.save(folder / "features.npy", lists.features)
-    table = {
-        "labels": [
-            f"{label}=" for label in dict.fromkeys(n.partition("[")[0] for n in lists.feature_names)
-        ],
-        "sources": lists.sources,
-        "offsets": lists.offsets.tolist(),
-        "texts": [lists.strings[index] for index in lists.string_index],
-    }
-    (folder / "table.json").write_text(json.dumps(table), encoding="utf-8")
+def decode(space: NBest, lists: NBest, weights: Mapping[str, float]) -> NBest:
+    """Decode sentences: return the candidates of a search space with the highest scores.
+
+    Args:
+        space: long lists of all sentences.
+        lists: of the sentences, with the same sources.
+        weights: of the features.
+    """
+    vector = np.array([weights[name] for name in space.feature_names])
+    places = {source: number for number, source in enumerate(space.sources)}
+    sentences, rows = np.array([places[source] for source in lists.sources]), []
+    for sentence in sentences:
+        block = space.rows(sentence)
+        order = np.argsort(-(space.features[block] @ vector), kind="stable")
+        rows.append(block.start + order[:DECODED])
+    decoded = space.regroup(sentences, np.concatenate(rows), [len(part) for part in rows])
+    printed = decoded.features.astype(np.float32).astype(np.float64)  # a decoder prints float32
+    return replace(decoded, features=printed, references=lists.references)
+
+
+def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
+    """Return the candidates of two decodings of the same sentences, and the number of new ones.
+
+    A candidate is new unless one has the same text and the same features.
+    """
+    joined = concatenate([old, new], renumber=True)
+    sentence = np.repeat([*range(len(old)), *range(len(old))], joined.sizes)
+    first: dict[tuple[int, str, bytes], int] = {}
+    for row in np.argsort(sentence, kind="stable").tolist():
+        key = int(sentence[row]), joined.text(row), joined.features[row].tobytes()
+        first.setdefault(key, row)
+    rows = np.array(list(first.values()))
+    sizes = np.bincount(sentence[rows])
+    merged = joined.regroup(np.arange(len(old)), rows, sizes)
+    return merged, int((rows >= len(old.features)).sum())
+
+
+def tune_in_loop(space: NBest, tuner: str, gain: str, lists: NBest, seed: int) -> Weights:
+    """Tune, decode with the new weights, add the new candidates, until none is new (Och 2003).
+
+    Args:
+        space: the search space of the decoder.
+        tuner: its name.
+        gain: the metric that it optimises.
+        lists: of the first decoding.
+        seed: of the tuner.
+
+    Returns:
+        the weights with the best score on the candidates of all decodings.
+    """
+    merged, path = lists.without("totals"), [canonical()]
+    for _ in range(ITERATIONS):
+        path.append(reestimate(merged, path[-1], tuner=tuner, gain=gain, seed=seed).weights)
+        merged, added = merge(merged, decode(space, lists, path[-1]))
+        if not added:
+            break
+    matched, tuning_lists = make_tuning_lists(merged, path[0], resolve(gain))
+    problem = TuningProblem(tuning_lists, resolve(gain), matched.free_values)
+    gains = [problem.gain(np.array([point[n] for n in matched.free_names])) for point in path]
+    # Of equally good ones the latest, which was tuned on the most candidates.
+    return path[len(path) - 1 - int(np.argmax(gains[::-1]))]
 
 
 def decoder(options: argparse.Namespace) -> None:
     """Print tuners in a loop with the stand-in decoder, and adaptation without and with it."""
     domain = options.domains[0]
-    start = shlex.join([sys.executable, str(Path(__file__).with_name("list_decoder.py"))])
-    space = results_folder(options) / "search-space"
-    write_search_space(space, domain)
-    command = f"{start} {shlex.quote(str(space))} {{weights}} {{sources}} {{nbest}} 100"
-    variants = {
-        "published-100": {"like": "published"},
-        "published-decoding": {"like": "published", "decode_test": True},
-        "mert-lists": {"like": "mert"},
-        **LOOPS,
+    parts = (domain_task(domain).pool, domain_task(domain).test)
+    space = concatenate([part.without("totals") for part in parts], renumber=True)
+    reranked = METHODS["published"]._replace(candidates=DECODED)
+    compared = {
+        "canonical": METHODS["canonical"],
+        "published-100": reranked,
+        "published-decoding": reranked._replace(space=space),
+        "mert-lists": Method(tuned("mert"), candidates=DECODED),
     }
-    variants = {name: {**settings, "nbest_size": 100} for name, settings in variants.items()}
-    names = ["canonical", *variants]
-    folder = study(
-        options, "decoder", [domain], methods=names, variants=variants, decoder={"command": command}
-    )
-    print_scores(folder, [domain])
+    for tuner, gain in product(("mert", "mira", "pro"), ("bleu", "ter")):
+        learn = partial(tune_in_loop, space, tuner, gain)
+        compared[f"{tuner}-{gain}-loop"] = Method(learn, candidates=DECODED, space=space)
+    print_scores(domain, compared, options)
 
 
 if __name__ == "__main__":
@@ -584,8 +760,6 @@ if __name__ == "__main__":
         draws=5,
         sizes=(10, 100),
         domains=("captions", "medical", "conversation"),
-        methods=METHODS,
+        methods=tuple(METHODS),
         sweeps=tuple(SWEEPS),
-        jobs=1,
-        results="",
     )

@@ -4,23 +4,18 @@
 
 All commands run in turn, with filled caches, on lists of 500 sentences × 500 candidates. Prints the
 medians of their CPU seconds and of the ratios to `python -c "import jax"` in the same turn, with
-the least and the largest ratio, and the peak memory; then the memory of the service after its
-first request.
+the least and the largest ratio, and the peak memory.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import psutil
 from measuring import DATA, Table, few, run_tables, scratch_folder
 
 CHOOSE = """
@@ -38,27 +33,6 @@ def usage(command: Sequence[str]) -> tuple[float, float]:
     if process.returncode:
         sys.exit(f"{' '.join(command)} failed")
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
-
-
-def service_memory() -> float:
-    """Return the resident memory in MiB of `bpa serve` after its first request."""
-    command = [sys.executable, "-m", "bpa_ppl", "serve", "posterior.nc", "--port", "0"]
-    with subprocess.Popen(
-        command, cwd=scratch_folder(), stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        url = process.stderr.readline().split()[-1]
-        with urllib.request.urlopen(f"{url}/model") as answer:
-            names = json.load(answer)["features"]
-        candidates = [{"text": text, **dict.fromkeys(names, 0.0)} for text in "ab"]
-        body = json.dumps({"candidates": candidates}).encode()
-        request = urllib.request.Request(
-            f"{url}/rerank", body, {"Content-Type": "application/json"}
-        )
-        urllib.request.urlopen(request).close()
-        memory = psutil.Process(process.pid).memory_info().rss
-        process.terminate()
-    return memory / 2**20
 
 
 def commands(options: Any) -> None:
@@ -88,8 +62,6 @@ def commands(options: Any) -> None:
         spread = f"{ratios.min():.1f} … {ratios.max():.1f}"
         cells = np.median(seconds), np.median(ratios), spread, f"{memory.max():.0f}"
         table.row(name, *cells)
-    if find_spec("uvicorn"):  # of the extra `serve`
-        table.row("bpa serve after its first request", "", "", "", f"{service_memory():.0f}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Adding lists to a posterior without the old lists, compared with adapting to all of them.
 
-    python benchmarks/bench_updates.py [--draws 3] [--kept 1000] [--collections medical]
+    python benchmarks/bench_updates.py [--tables online] [--draws 3] [--kept 1000]
+        [--collections medical]
 
 The prior of the new lists is the Gaussian of the posterior of the old ones (`Prior.of`). Printed
 are means over draws of lists: the shift of the means of the weights from those of the joint
@@ -12,18 +13,23 @@ which the same candidate is chosen. `--kept` is the number of draws of each chai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from bench_judged import WMT23, read_halves
 from measuring import Table, canonical, draw_lists, few, read_lists, run_tables
+from scipy.special import logsumexp, softmax
 
 import bpa_ppl as bpa
+from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.oracle import Risk
 from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.draws import Draws
 
+#: The leveraging factor of the table `online`.
+DELTA = 50
 STEP, LAST = 10, len(few(range(100), 30))
 Adapt = Callable[..., Draws]
 
@@ -100,7 +106,36 @@ def updated(options: Any) -> None:
             table.row(f"{name}, {steps}", *(f"{mean:.2f}" for mean in np.mean(values, axis=0)))
 
 
+def online(options: Any) -> None:
+    """Print the seconds of one list more, and the largest difference of importance weights."""
+    weights, count, table = canonical(), len(few(range(500), 12)), Table("s", "one more", "all")
+    heuristic: dict[str, Any] = {"sampler": f"heuristic:draws={options.kept},delta={DELTA}"}
+    for domain in (name for name in options.collections if name != "judged"):
+        lists = read_lists(domain, "adapt")[:count]
+        target = bpa.log_density(lists, weights, likelihood="oracle", **heuristic)
+        best = require_adaptation(target).observed.oracles.index
+        sample = as_weight_draws(bpa.adapt(lists[:-1], weights, likelihood="oracle", **heuristic))
+
+        vectors = sample.aligned(lists, sample.weights[0])
+        start = perf_counter()
+        features = lists.features[lists.rows(count - 1)] @ vectors.T
+        log_p = features[best[-1]] - logsumexp(features, axis=0)
+        log_weight = sample.draws.log_weight[0] + log_p / DELTA
+        one_more = perf_counter() - start
+
+        start = perf_counter()
+        whole = as_weight_draws(bpa.adapt(lists, weights, likelihood="oracle", **heuristic))
+        seconds = perf_counter() - start
+        difference = np.abs(softmax(log_weight) - whole.importance.ravel()).max()
+        label = f"{domain}, {count - 1} → {count} lists, weights differ by {difference:.0e}"
+        table.row(label, f"{one_more:.4f}", f"{seconds:.2f}")
+
+
 if __name__ == "__main__":
     run_tables(
-        __doc__, (updated,), draws=3, kept=1000, collections=("medical", "captions", "judged")
+        __doc__,
+        (updated, online),
+        draws=3,
+        kept=1000,
+        collections=("medical", "captions", "judged"),
     )

@@ -26,7 +26,6 @@ SCRIPTS = {
     "confidence": "bench_confidence.py",
     "constants": "bench_held_out.py",
     "control": "bench_control.py",
-    "drift": "bench_drift.py",
     "features": "bench_features.py",
     "gallery": "bench_gallery.py",
     "instance-weighting": "bench_instance_weighting.py",
@@ -45,6 +44,7 @@ SCRIPTS = {
     "speech": "bench_speech.py",
     "subdomains": "bench_subdomains.py",
     "tuners": "bench_opponents.py",
+    "updates": "bench_updates.py",
 }
 PACKAGES = ("bpa_ppl", "jax", "numpyro", "numpy", "sacrebleu")
 

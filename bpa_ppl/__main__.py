@@ -27,7 +27,10 @@ def main() -> None:
         print("interrupted", file=sys.stderr)
         _leave(130)
     except SystemExit as end:
-        if isinstance(end.code, int) and end.code > _SIGNALS:
+        from bpa_ppl._runtime.cache import jax_was_used
+
+        # Without JAX, the process ends as usual, and removes what it shared with its workers.
+        if isinstance(end.code, int) and end.code > _SIGNALS and jax_was_used():
             _leave(end.code)
         raise
 

@@ -2,7 +2,7 @@
 
 A component is a class derived from `Component`; its fields are its settings. All components of a
 kind are in a `Registry`, by name, as texts `module:Class` that are imported on first use. One is
-chosen by a text, in Python, on the command line and in study files: its name, with settings
+chosen by a text, in Python and on the command line: its name, with settings
 after a colon, `nuts:warmup=500,chains=2`. A component with variants is named with one of them,
 `numpyro:BarkerMH,step_size=0.5`; it is registered with a placeholder, `numpyro:NAME`, for help. The
 main setting of a component may follow an equals sign, `lm=domain.txt,order=5`.

@@ -58,7 +58,7 @@ CODES = {
 }
 _QUOTED = 80  # characters of a user's value that a message repeats
 _LONGEST_MESSAGE = 2000  # characters
-_LISTED = 5  # names in a message
+_LISTED, _LISTED_CHOICES = 5, 40  # names in a message, and names to choose from
 _UNKNOWN = {"setting": "unknown-setting", "ending": "unknown-format"}  # codes of names
 #: The origin of data that are not from a file.
 MEMORY = "<memory>"
@@ -116,15 +116,15 @@ def write_option(
     return f"{words}; in Python {parameter or option.replace('-', '_')}={shown}"
 
 
-def list_names(names: Iterable[str]) -> str:
-    """Return names for a message: the first ones, and how many more there are.
+def list_names(names: Iterable[str], most: int = _LISTED) -> str:
+    """Return names for a message: the first ones, `most` of them, and how many more there are.
 
     >>> list_names(["lm", "tm"]), list_names(f"c{k}" for k in range(3000))
     ('lm, tm', 'c0, c1, c2, c3, c4 and 2,995 more')
     """
     names = list(names)
-    more = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
@@ -170,6 +170,16 @@ def name_lists(origin: str) -> str:
     return "the lists" if origin == MEMORY else origin
 
 
+def cut_message(message: str) -> str:
+    """Return a message without its middle if it is very long.
+
+    >>> len(cut_message("a name, " * 5000))
+    2003
+    """
+    half = _LONGEST_MESSAGE // 2
+    return message if len(message) <= 2 * half else f"{message[:half]} … {message[-half:]}"
+
+
 def _advise(problem: str, remedy: str) -> str:
     """Return a sentence about a problem, with its remedy if there is one."""
     return f"{problem}: {remedy}" if remedy else problem
@@ -179,9 +189,7 @@ def _fit(message: str) -> str:
     """Return a message as one line of limited length."""
     half = _QUOTED // 2
     message = _RUN.sub(lambda match: f"{match[0][:half]}…{match[0][-half:]}", message)
-    if len(message) > _LONGEST_MESSAGE:
-        message = f"{message[: _LONGEST_MESSAGE // 2]} … {message[-_LONGEST_MESSAGE // 2 :]}"
-    return escape_controls(message)
+    return escape_controls(cut_message(message))
 
 
 class BpaError(Exception):
@@ -380,7 +388,8 @@ def unknown_name(
     """
     names = list(names)
     problem = f"unknown {what} {quote(name)}{f' of {owner}' * bool(owner)}"
-    problem += f"{suggest_name(str(name), names)}: choose one of {', '.join(names) or 'none'}"
+    problem += f"{suggest_name(str(name), names)}: choose one of "
+    problem += list_names(names, _LISTED_CHOICES) or "none"
     code = code or _UNKNOWN.get(what, "unknown-name")
     return UsageError(problem, parameter=parameter, code=code)
 

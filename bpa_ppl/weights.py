@@ -564,7 +564,7 @@ def _name_canonical(canonical: Any, lists: NBest) -> Weights:
     names = lists.feature_names
     if len(weights) != len(names):
         count = len(names)
-        message = f"{len(weights)} weights without names, but {count} features: {', '.join(names)}"
+        message = f"{len(weights)} weights without names, but {count} features: {list_names(names)}"
         raise DataError(message, weights.origin, code="wrong-length")
     return Weights(zip(names, weights.values(), strict=True), weights.origin)
 

@@ -143,16 +143,14 @@ def side_by_side(
     context: Sequence[tuple[str, str]],
     titles: Sequence[str],
     texts: Sequence[str],
-    blocks: Sequence[Block] = (),
 ) -> Html:
     """Return texts side by side, with the words marked that the text before lacks, or has alone.
 
-    What counts as a word is described at `mark_differences`. The context and the blocks belong to
-    all texts.
+    What counts as a word is described at `mark_differences`. The context belongs to all texts.
     """
     parts = zip(titles, differences(texts), strict=True)
     sides = [(of, "ins" if k else "del", marked) for k, (of, marked) in enumerate(parts)]
-    return render("side_by_side", title, context, sides, blocks)
+    return render("side_by_side", title, context, sides)
 
 
 def differences(texts: Sequence[str]) -> list[Parts]:

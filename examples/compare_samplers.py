@@ -1,7 +1,7 @@
 """Compare samplers on the same data: do they agree with a long run, and what does a draw cost?
 
 Run it from anywhere: `python examples/compare_samplers.py [FOLDER]`; the page and its tables go
-into the folder, `.` unless given. `bpa compare` does the same from the shell.
+into the folder, `.` unless given.
 """
 
 from __future__ import annotations

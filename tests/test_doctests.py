@@ -52,7 +52,6 @@ LONG = {
     "bpa_ppl.extras.judging.session",
     "bpa_ppl.extras.phrases.instance_weights",
     "bpa_ppl.extras.phrases.invariance",
-    "bpa_ppl.extras.studies.sweeps",
     "bpa_ppl.models.likelihoods.choice",
     "bpa_ppl.models.log_linear",
     "bpa_ppl.models.priors.shared_scale",
@@ -89,15 +88,6 @@ REFERENCE = sorted(
     for page in (*DOCS.glob("api/*.md"), *DOCS.glob("extras/api/*.md"))
     for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
 )
-#: Functions without an example, and the reason.
-WITHOUT_EXAMPLE = {
-    "application": "a web application: see tests/extras/judging/serving",
-    "serve": "runs until it is stopped: see tests/extras/judging/serving",
-    "aggregate": "needs a finished study, which takes a minute: see tests/extras/studies",
-    "read_results": "as above",
-    "run_study": "as above",
-    "write_figures": "as above",
-}
 
 
 def objects_named(names: list[str]) -> dict[str, Any]:
@@ -121,7 +111,7 @@ def test_public_objects_have_examples() -> None:
         for name, one in objects.items()
         if ">>> " not in (one.__doc__ or "")
     }
-    assert lacking - used - WITHOUT_EXAMPLE.keys() == set()
+    assert lacking - used == set()
 
 
 def test_public_methods_have_docstrings() -> None:

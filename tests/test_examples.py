@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -14,10 +16,10 @@ import numpy as np
 import pytest
 from support.command_line import run_command
 from support.pages import NUMBER, assert_prints
-from support.posteriors import arviz_version
+from support.posteriors import name_weights
 
 import bpa_ppl
-from bpa_ppl import check, read_posterior
+from bpa_ppl import Reranker, check, read_posterior, write_posterior
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Each has a how-to page of the same name, with the same code.
@@ -82,7 +84,6 @@ def run_example(name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 # Of ArviZ 0.23 with matplotlib 3.11.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Passing a dict or None as alias_mapping")
-@pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 has no reader of CSV files of CmdStan")
 def test_draws_of_other_programs(capsys: pytest.CaptureFixture[str]) -> None:
     for path in (ROOT / "tests" / "posterior" / "files").iterdir():
         Path(path.name).write_bytes(path.read_bytes())
@@ -182,6 +183,59 @@ def test_predictive_decoding(
     output = capsys.readouterr().out
     assert len(re.findall(r"^TER .* −[\d.]+$", output, re.MULTILINE)) == 3
     assert output.splitlines()[-1].startswith("  reference  ")
+
+
+#: Bodies that the service refuses, with a part of its sentence.
+GOOD = '"texts": ["a", "b"], "features": {"lm": [0, 2], "tm": [1, 0]}'
+REFUSED = {
+    "{": "not valid JSON",
+    "[" * 10_000: "not valid JSON",
+    "9" * 5_000: "not valid JSON",
+    "[]": "an object with texts and features",
+    '{"texts": ["a", "b"]}': "an object with texts and features",
+    f'{{{GOOD}, "rule": "mbr"}}': "'rule' is none of the fields texts, features, source, domain",
+    f'{{{GOOD}, "self": 1}}': "'self' is none of the fields",
+    f"{{{GOOD}}}".replace('"a", "b"', ""): "at least one text",
+    f"{{{GOOD}}}".replace('"b"', "3"): "texts must be one text",
+    f"{{{GOOD}}}".replace('"tm"', '"TM"'): "no tm, which the posterior needs",
+    f"{{{GOOD}}}".replace("[0, 2]", "[0]"): "'lm' has 1 score, but there are 2 texts",
+    f"{{{GOOD}}}".replace("[0, 2]", '["x", "y"]'): "'lm' must be a list of numbers",
+    f"{{{GOOD}}}".replace("[0, 2]", "[0, NaN]"): "lm of candidate 1 is nan",
+    f"{{{GOOD}}}".replace("[0, 2]", "[0, 1e99]"): "lm of candidate 1 is 1e+99",
+}
+
+
+def test_serve(tmp_path: Path) -> None:
+    """The page shows its code, and it refuses bad requests by one sentence."""
+    source = (ROOT / "examples" / "serve.py").read_text("utf-8")
+    assert source.rpartition('"""\n\nimport')[2] in "".join(code_of("docs/how-to/embed.md"))
+    assert len(source.splitlines()) <= 60
+    httpx = pytest.importorskip("httpx", reason="httpx is not installed")
+    pytest.importorskip("uvicorn", reason="the extra `judge` is not installed")
+    weights = np.random.default_rng(0).normal([1.0, -0.5], 0.1, size=(4, 500, 2))
+    posterior = name_weights(weights, ("lm", "tm"))
+    write_posterior(posterior, tmp_path / "p.nc")
+    command = [sys.executable, "-m", "uvicorn", "--app-dir", str(ROOT / "examples"), "serve:app"]
+    with subprocess.Popen(
+        [*command, "--port", "0"],
+        env={**os.environ, "POSTERIOR": str(tmp_path / "p.nc")},
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        try:
+            assert process.stderr is not None
+            started = next(line for line in process.stderr if "running on" in line)
+            with httpx.Client(base_url=started.partition(" on ")[2].split()[0]) as client:
+                assert client.get("/model").json() == {"features": ["lm", "tm"], "needs": []}
+                answer = client.post("/choose", content=f"{{{GOOD}}}")
+                chosen = Reranker(posterior).choose(["a", "b"], {"lm": [0, 2], "tm": [1, 0]})
+                assert (answer.status_code, answer.json()) == (200, chosen._asdict())
+                for body, part in REFUSED.items():
+                    answer = client.post("/choose", content=body)
+                    assert answer.status_code in (400, 422)
+                    assert part in answer.json()["error"]
+        finally:
+            process.kill()
 
 
 @pytest.mark.slow

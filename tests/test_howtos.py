@@ -28,7 +28,6 @@ from bpa_ppl import BpaWarning, DataError, concatenate, from_arrays, read_nbest,
 ROOT = Path(__file__).resolve().parent.parent
 #: Part of a command -> the reason why the tests do not run it.
 NOT_RUN = {
-    "--decoder": "needs Moses or Marian",
     "invariance=": "needs segmentations: tests/extras/phrases/test_segmented_features.py has them",
     "bpa compare": "takes minutes: tests/cli has a shorter run",
     "bpa demo": "as tests/extras/demo/test_demo.py does",
@@ -40,7 +39,6 @@ NOT_RUN = {
     "--agree 0.9": "needs pairs: tests/cli/test_asking.py has them",
     "bpa judge unsure.jsonl": "runs until it is stopped: tests/extras/judging has it",
     "wmt.csv": "needs such rows: tests/formats/test_preference_rows.py has them",
-    "bpa serve": "runs until it is stopped: tests/extras/judging/serving has it",
 }
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -20,7 +19,6 @@ from contextlib import contextmanager
 from importlib.metadata import distribution, requires
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -166,7 +164,7 @@ def test_content_of_the_wheel(wheel: Path, clone: Path) -> None:
         content = {name: archive.read(name) for name in archive.namelist()}
     assert {name: text for name, text in content.items() if not name.startswith(info)} == expected
     assert f"{info}licenses/LICENSE" in content
-    kinds = {"py.typed", "page.html", "style.css", "judge.js", "openapi.json"}
+    kinds = {"py.typed", "page.html", "style.css", "judge.js"}
     assert kinds <= {name.rpartition("/")[2] for name in content}
 
 
@@ -192,16 +190,13 @@ COMMANDS = (
     "compare p.nc q.nc -o compared",
     "trace p.nc -o trace.png",
     "report p.nc -o page.html",
-    "sweep lists.jsonl -w none --gain comet -o swept --sampler laplace --vary draws=100",
     "rerank lists.jsonl -p p.nc -o chosen",
     "demo --files -o .",
 )
-SERVING = ("serving needs Starlette and uvicorn", "serve")
 ADAPT = "adapt lists.jsonl -w none -o none.nc --gain comet"
 #: Commands, and the message and the extra without which they stop, before anything is read.
 NEEDED = {
-    "serve missing": SERVING,
-    "judge lists.jsonl -o journal": ("judging needs Starlette and uvicorn", "serve"),
+    "judge lists.jsonl -o journal": ("judging needs Starlette and uvicorn", "judge"),
     f"{ADAPT} --scheduler tcp://127.0.0.1:8786": ("a scheduler needs Dask", "cluster"),
     f"{ADAPT} --sampler blackjax:nuts": ("this sampler needs blackjax", "compare"),
 }
@@ -266,7 +261,7 @@ def test_use_of_a_read_only_installation_without_extras(
     for line, (problem, extra) in zip(lines, NEEDED.values(), strict=True):
         assert f"{problem}: {REMEDY.format(extra)}" in line
     assert not (tmp_path / "none.nc").exists()
-    written = "compared/index.html", "page.html", "swept/sweep.csv", "trace.png"
+    written = "compared/index.html", "page.html", "trace.png"
     assert all((tmp_path / name).is_file() for name in written)
     assert len((tmp_path / "chosen").read_text("utf-8").splitlines()) == 40
     assert done.stdout.startswith(f"bpa_ppl {bpa_ppl.__version__}\n")
@@ -274,7 +269,7 @@ def test_use_of_a_read_only_installation_without_extras(
 
 
 def test_the_small_installation_requires_what_the_project_does_and_nothing_large() -> None:
-    assert set(SMALL) <= {*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["serve"]}
+    assert set(SMALL) <= {*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["judge"]}
     left_out = {canonicalize_name(Requirement(one).name) for one in PROJECT["dependencies"]}
     left_out -= {canonicalize_name(Requirement(one).name) for one in SMALL}
     left_out |= {"jaxlib", "llvmlite", "pandas"}
@@ -316,11 +311,8 @@ for call in (lambda: bpa.adapt, lambda: bpa.BayesianRanker, lambda: bpa.Reranker
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the adapted weights are worse:bpa_ppl.errors.BpaWarning")
-@pytest.mark.skipif(os.name != "posix", reason="ends a server by SIGTERM")
 @pytest.mark.needs_extras
-def test_choosing_and_serving_in_the_small_installation(
-    small_environment: Path, tmp_path: Path
-) -> None:
+def test_choosing_in_the_small_installation(small_environment: Path, tmp_path: Path) -> None:
     lists = judged_lists().without("comet")
     write_json_lines(lists, tmp_path / "lists.jsonl")
     content = (tmp_path / "lists.jsonl").read_bytes()
@@ -356,20 +348,6 @@ def test_choosing_and_serving_in_the_small_installation(
     assert (one, first) == ("a", expected[0])  # the weight is negative
     for what, line in (("adapt", adapt), ("BayesianRanker", ranker), ("checking .*", unchecked)):
         assert re.fullmatch(f"{what} {FULL}", line)
-    serve = [*python, "-m", "bpa_ppl", "serve", "p.nc", "--port", "0"]
-    with subprocess.Popen(serve, stderr=subprocess.PIPE, **options) as server:
-        try:
-            assert server.stderr is not None
-            url = server.stderr.readline().split(" at ")[1].strip()
-            first = (tmp_path / "lists.jsonl").read_bytes().splitlines()[0]
-            headers = {"Content-Type": "application/json"}
-            request = Request(f"{url}/rerank", first, headers)
-            with urlopen(request, timeout=60) as answer:
-                assert json.load(answer)["text"] == expected[0]
-            server.terminate()
-            assert server.wait(60) in (0, -signal.SIGTERM)
-        finally:
-            server.kill()
 
 
 def test_the_source_folder_alone_is_refused(clone: Path) -> None:

@@ -36,8 +36,8 @@ import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.extras.judging.session import Session
-from bpa_ppl.extras.studies.tuning.reestimation import reestimate
-from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
+from bpa_ppl.extras.tuning.reestimation import reestimate
+from bpa_ppl.extras.tuning.weight_trace import WeightTrace
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic

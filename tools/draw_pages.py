@@ -34,7 +34,7 @@ from bpa_ppl.extras.convert import trec
 from bpa_ppl.extras.phrases.ibm1 import IBM1
 from bpa_ppl.extras.phrases.mixtures import mix
 from bpa_ppl.extras.phrases.tables import PhraseCounts, PhraseTable
-from bpa_ppl.extras.studies.tuning.tuner import TUNERS
+from bpa_ppl.extras.tuning.tuner import TUNERS
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.gains.metric import GAINS

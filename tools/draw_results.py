@@ -168,17 +168,6 @@ PANELS = {
             title=DOMAINS,
         )
     ],
-    "drift": [
-        Panel(
-            "any feature named",
-            ("rewardbench.dev", "wmt23.en-de", "wmt23.zh-en", "Moses captions", "all"),
-            "runs with a reported feature, %",
-            "points",
-            ("50", "domain 50"),
-            title="after 50 adaptation lists",
-            labels=("new lists of the same collection", "of another domain"),
-        )
-    ],
     "features": [
         Panel(
             "captions, margin",

@@ -32,9 +32,9 @@ def require_extra(problem: str, extra: str, *packages: str, parameter: str | Non
     in the message is right for a package of any origin: a clone, a wheel or an index.
 
     >>> require_extra("numbers need NumPy", "numbers", "numpy")
-    >>> require_extra("serving needs Starlette", "serve", "no_such_package")
+    >>> require_extra("judging needs Starlette", "judge", "no_such_package")
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: serving needs Starlette: install the extra serve with pip install ...
+    bpa_ppl.errors.UsageError: judging needs Starlette: install the extra judge with pip install ...
     """
     if any(find_spec(package) is None for package in packages):
         remedy = f"install the extra {extra} with pip install 'bpa_ppl[{extra}]'"

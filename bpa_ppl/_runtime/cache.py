@@ -102,6 +102,11 @@ def _jax_is_usable() -> bool:
     return _jax_process in (None, os.getpid())
 
 
+def jax_was_used() -> bool:
+    """Return whether this process has used JAX, whose threads may run at its end."""
+    return _jax_process == os.getpid()
+
+
 def compiled(function: F) -> F:
     """Return a function that Numba compiles at its first call, without the interpreter's lock.
 

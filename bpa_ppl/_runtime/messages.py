@@ -25,7 +25,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import NamedTuple
 
-from bpa_ppl.errors import BpaWarning
+from bpa_ppl.errors import BpaWarning, cut_message
 
 #: The logger of all warnings and status messages of the package.
 LOGGER = logging.getLogger("bpa_ppl")
@@ -61,7 +61,7 @@ def warn_user(message: str) -> None:
     >>> [note.message for note in notes]
     ['two lists are empty']
     """
-    _log(Note(logging.WARNING, message))
+    _log(Note(logging.WARNING, cut_message(message)))
 
 
 def log_info(message: str) -> None:
@@ -247,17 +247,3 @@ def format_signed(value: float, decimals: int) -> str:
     ('−0.25', '+3.0', '−1.500000e+200')
     """
     return format_fixed(value, decimals, "+").translate(MINUS)
-
-
-def format_with_spread(value: float, spread: float) -> str:
-    """Return a number with its spread, to two significant digits of that; without it if it is 0.
-
-    >>> format_with_spread(0.6243, 0.0312), format_with_spread(63.84, 1.23)
-    ('0.624 ± 0.031', '63.8 ± 1.2')
-    >>> format_with_spread(0.6243, 0.0)
-    '0.6243'
-    """
-    if not has_width(spread, value):
-        return f"{value:.4g}"
-    decimals = choose_decimals(spread)
-    return f"{format_fixed(value, decimals)} ± {format_fixed(spread, decimals)}"

@@ -6,16 +6,18 @@ The workers are those of joblib's active backend, which a program chooses for Da
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from itertools import islice
 from numbers import Integral
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bpa_ppl._runtime.arguments import require_extra
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 _AHEAD = 4  # the number of calls for each worker that are read together
 _WATCH = 0.5  # seconds between checks that the parent of a worker is running
 _ANSWER = 10  # seconds in which a scheduler answers, and has a worker
+_PATIENCE = 60.0  # seconds for which calls wait while a scheduler has no worker
 
 T = TypeVar("T")
 
@@ -90,6 +93,7 @@ class Parallel:
 
     pool: joblib.Parallel
     width: int
+    _started: list[Any] = field(default_factory=list, repr=False)
 
     def __call__(self, calls: Iterable[Any]) -> Iterator[Any]:
         """Start calls, and return an iterator of their results."""
@@ -99,7 +103,16 @@ class Parallel:
             replay(result[1])
             return result[0]
 
-        return map(log_notes, self.pool(delayed(_call_and_capture)(*call) for call in list(calls)))
+        results = self.pool(delayed(_call_and_capture)(*call) for call in list(calls))
+        self._started.append(results)
+        return map(log_notes, results)
+
+    def abort(self, error: BaseException) -> None:
+        """Raise an error where results are awaited: joblib would warn of results not used."""
+        for results in self._started:
+            if isinstance(results, Generator):
+                with suppress(type(error)):
+                    results.throw(error)
 
     def in_order(self, calls: Iterable[tuple[T, Any]]) -> Iterator[tuple[T, Any]]:
         """Yield (item, result of its call) in order, while the next calls are read.
@@ -128,13 +141,60 @@ class Parallel:
                 raise
 
 
+def _without_interrupts(submit: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that starts calls, and the processes that run them, with SIGINT blocked.
+
+    The processes inherit that. A terminal sends Ctrl-C to them, too, and they would print
+    tracebacks; this process ends them.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        return submit
+
+    # The start of the tracker of multiprocessing would end the block.
+    multiprocessing.get_context("spawn").Lock()
+
+    def submit_without(*call: Any) -> Any:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return submit(*call)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    return submit_without
+
+
+def _make_backend(submit: Callable[..., Any], count: Callable[[], int]) -> Any:
+    """Return a backend of joblib whose calls are futures of an executor.
+
+    Args:
+        submit: starts a call, and returns its future.
+        count: returns the number of calls that run at the same time.
+    """
+    from joblib.parallel import ParallelBackendBase
+
+    class Backend(ParallelBackendBase):  # type: ignore[misc]
+        supports_retrieve_callback = True
+
+        def effective_n_jobs(self, n_jobs: object) -> int:
+            return count()
+
+        def submit(self, func: Any, callback: Any) -> Any:
+            future = submit(func)
+            future.add_done_callback(callback)
+            return future
+
+        def retrieve_result_callback(self, out: Any) -> Any:
+            return out.result()
+
+    return Backend()
+
+
 @contextmanager
-def parallel_workers(jobs: int, *, ordered: bool = True, **hints: str | None) -> Iterator[Parallel]:
+def parallel_workers(jobs: int, **hints: str | None) -> Iterator[Parallel]:
     """Yield workers, and end their work when the block is left.
 
     Args:
         jobs: as for `count_workers`.
-        ordered: whether results come in the order of the calls, or as soon as they are ready.
         hints: as of `joblib.Parallel`: `prefer="threads"` for threads unless a backend is active,
             `require="sharedmem"` for threads of this process in any case.
 
@@ -147,36 +207,54 @@ def parallel_workers(jobs: int, *, ordered: bool = True, **hints: str | None) ->
     [1, 2]
     """
     import joblib
+    from joblib.externals.loky import ProcessPoolExecutor
     from joblib.parallel import LokyBackend, get_active_backend
 
     width, (backend, _) = count_workers(jobs, **hints), get_active_backend(**hints)
-    as_generator = "generator" if ordered else "generator_unordered"
-    of_processes = {"initializer": _end_with_parent, "initargs": (os.getpid(),)}
     try:
-        with joblib.Parallel(
-            width,
-            backend=backend,
-            return_as=as_generator if backend.supports_return_generator else "list",
-            batch_size=1,
-            max_nbytes=None,  # arrays are sent without temporary files
-            **(of_processes if isinstance(backend, LokyBackend) else {}),
-        ) as pool:
-            yield Parallel(pool, width)
+        with ExitStack() as stack:
+            if isinstance(backend, LokyBackend) and width > 1:
+                share, threads = max(joblib.cpu_count() // width, 1), backend.inner_max_num_threads
+                limits = backend.MAX_NUM_THREADS_VARS  # names in the environment
+                executor = ProcessPoolExecutor(
+                    width,
+                    initializer=_end_with_parent,
+                    initargs=(os.getpid(),),
+                    env={name: str(threads or os.environ.get(name, share)) for name in limits},
+                )
+                # They end with the block: idle ones would keep semaphores and memory.
+                stack.push(lambda kind, *_: executor.shutdown(kill_workers=kind is not None))
+                submit = _without_interrupts(executor.submit)
+                backend = _make_backend(submit, lambda: width)
+            pool = joblib.Parallel(
+                width,
+                backend=backend,
+                return_as="generator" if backend.supports_return_generator else "list",
+                batch_size=1,
+                max_nbytes=None,  # arrays are sent without temporary files
+            )
+            parallel = Parallel(stack.enter_context(pool), width)
+            try:
+                yield parallel
+            except KeyboardInterrupt as interrupted:
+                parallel.abort(interrupted)
+                raise
     except BrokenProcessPool as error:
         problem = "a worker process was killed, usually for lack of memory: use fewer jobs"
         raise UsageError(problem, parameter="jobs", code="damaged") from error
 
 
 @contextmanager
-def use_scheduler(address: str | None) -> Iterator[None]:
+def use_scheduler(address: str | None, *, patience: float = _PATIENCE) -> Iterator[None]:
     """Make the workers of a Dask scheduler those of the block.
 
     Args:
         address: of the scheduler; None changes nothing.
+        patience: seconds for which calls wait while there is no worker.
 
     Raises:
-        UsageError: if Dask is not installed, no scheduler with workers answers at the address, or
-            a call ends the workers that run it.
+        UsageError: if Dask is not installed, no scheduler with workers answers at the address, a
+            call ends the workers that run it, or all workers are lost.
     """
     if address is None:
         yield
@@ -184,24 +262,25 @@ def use_scheduler(address: str | None) -> Iterator[None]:
     require_extra("a scheduler needs Dask", "cluster", "distributed", parameter="scheduler")
     from distributed import CancelledError, Client, KilledWorker
     from joblib import parallel_config
-    from joblib.parallel import ParallelBackendBase
 
-    class Cluster(ParallelBackendBase):  # type: ignore[misc]
-        """The workers of the scheduler; joblib's own backend waits forever for a lost call."""
+    waiting, is_lost, is_done = set[Any](), Event(), Event()
 
-        supports_retrieve_callback = True
+    def submit(call: Any) -> Any:
+        future = client.submit(call, pure=False)
+        waiting.add(future)
+        future.add_done_callback(waiting.discard)
+        return future
 
-        def effective_n_jobs(self, n_jobs: object) -> int:
-            # With one worker, joblib would do the work in this process.
-            return max(2, sum(map(int, client.nthreads().values())))
-
-        def submit(self, func: Any, callback: Any) -> Any:
-            future = client.submit(func, pure=False)
-            future.add_done_callback(callback)
-            return future
-
-        def retrieve_result_callback(self, out: Any) -> Any:
-            return out.result()
+    def watch() -> None:
+        """Cancel the calls that wait if there has been no worker for some time."""
+        since = time.monotonic()
+        while not is_done.wait(_WATCH):
+            with suppress(OSError):  # the scheduler does not answer: Dask cancels the calls
+                if not waiting or client.nthreads():
+                    since = time.monotonic()
+                elif time.monotonic() - since > patience:
+                    is_lost.set()
+                    client.cancel(list(waiting), force=True)
 
     with ExitStack() as stack:
         try:
@@ -214,13 +293,21 @@ def use_scheduler(address: str | None) -> Iterator[None]:
                 parameter="scheduler",
                 code="no-data",
             ) from error
-        stack.enter_context(parallel_config(backend=Cluster()))
+        # With one worker, joblib would do the work in this process.
+        backend = _make_backend(submit, lambda: max(2, sum(map(int, client.nthreads().values()))))
+        stack.enter_context(parallel_config(backend=backend))
+        watcher = Thread(target=watch, daemon=True)
+        stack.callback(watcher.join)
+        stack.callback(is_done.set)
+        watcher.start()
         try:
             yield
         except (CancelledError, KilledWorker) as error:
+            lost = f"the scheduler at {address} or several of its workers were lost"
+            if is_lost.is_set():
+                lost = f"the scheduler at {address} has had no worker for {patience:g} seconds"
             raise UsageError(
-                f"the scheduler at {address} or several of its workers were lost, usually for lack "
-                "of memory: look at their logs",
+                f"{lost}, usually for lack of memory: look at their logs",
                 parameter="scheduler",
                 code="damaged",
             ) from error

@@ -20,7 +20,7 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.run_sampler import SamplerRun, run_sampler
-from bpa_ppl.decoding.drift import feature_scales
+from bpa_ppl.decoding.scales import feature_scales
 from bpa_ppl.densities.model_target import read_observed
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
@@ -42,6 +42,7 @@ from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
 from bpa_ppl.errors import bad_value, wrong_shape
 from bpa_ppl.lists.nbest import score_differences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import ComponentRecord, Figures, Record, SamplerRecord, read_version
@@ -108,8 +109,9 @@ def finish(
         report = check_draws(draws, run.sampled.findings)
     if adaptation is not None:
         weights, lists = WeightDraws(draws), adaptation.prepared.lists
-        if (earlier := adaptation.prepared.earlier) is not None:
-            _warn_of_other_settings(earlier.record.likelihood, draws.record.likelihood)
+        prior = adaptation.prepared.prior
+        if isinstance(prior, Prior) and prior.posterior is not None:
+            _warn_of_other_settings(prior.posterior.record.likelihood, draws.record.likelihood)
         mean = weights.aligned(lists, weights.mean[None])[0]
         recorded["feature_scales"] = feature_scales(lists, mean)
         if report:
@@ -217,6 +219,7 @@ def _describe(run: SamplerRun) -> Record:
     versions = {n: read_version(n) for n in (*_PACKAGES, *run.packages)}
     return structs.replace(
         record,
+        reparametrisations=inspect_model(run.target).reparametrisations,
         sampler=run.sampler,
         seed=run.seed,
         versions={**versions, "python": platform.python_version()},

@@ -18,7 +18,6 @@ from bpa_ppl.gains.judged import Judged, find_judged, select_judged
 from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.gains.oracles import Oracles
 from bpa_ppl.gains.preferences import has_preferences
-from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, NoLikelihood, OfOracles
 from bpa_ppl.models.likelihoods.oracle import Margin, Oracle
@@ -28,7 +27,7 @@ from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
 from bpa_ppl.posterior.record import IndicatorsRecord
-from bpa_ppl.posterior.weight_draws import DOMAIN, WeightDraws, name_weights
+from bpa_ppl.posterior.weight_draws import DOMAIN
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import CANONICAL, AnyStart, Match, StartingWeights, has_canonical
 
@@ -68,7 +67,6 @@ class Prepared:
         sampler: what draws from the posterior.
         ties: how ties between oracles are broken.
         oracles: that were found before, or None.
-        earlier: the draws of the posterior whose Gaussian is the prior, or None.
         defaults: weights without a canonical value that the user has given.
         indicators: whether indicators explain the order of candidates; None if it is not known.
         settings: of `adapt`; those above are chosen by them.
@@ -90,7 +88,6 @@ class Prepared:
     sampler: Sampler
     ties: str
     oracles: Oracles | None = None
-    earlier: WeightDraws | None = None
     defaults: Mapping[str, float] | None = None
     indicators: IndicatorsRecord | None = None
     settings: ResolvedSettings
@@ -155,7 +152,7 @@ def prepare(
         _require_references(lists, gain, likelihood)  # before features are computed
     answers = likelihood.observes_answers(of_two=judged.of_two)
     matched = _match(lists, start, gain, resolved, of_judges=answers)
-    prior = _choose_prior(resolved.prior, matched, sampler)
+    prior = _choose_prior(resolved.prior, matched)
     model = _choose_model(resolved.model, prior, matched.match, lists)
     judged = _select_judged(
         matched.lists, gain, judged, likelihood, oracles, observes_nothing=observes_nothing
@@ -180,7 +177,6 @@ def prepare(
         sampler=sampler,
         ties=_choose_tie_breaking(likelihood, matched, answers=answers),
         oracles=oracles,
-        earlier=_find_earlier(prior, matched.match, sampler, lists),
         defaults=start.defaults,
         settings=resolved,
     )
@@ -277,17 +273,12 @@ def _match(
     return match_lists(lists, start, recipe, of_judges=of_judges, progress=settings.progress)
 
 
-def _choose_prior(
-    prior: PriorFamily | Prior, matched: MatchedLists, sampler: Sampler
-) -> PriorFamily | Prior:
-    """Return the prior with its settings: that of a posterior whose draws the sampler keeps.
+def _choose_prior(prior: PriorFamily | Prior, matched: MatchedLists) -> PriorFamily | Prior:
+    """Return the prior with its settings.
 
     Raises:
         DataError: if it does not fit the features.
     """
-    if isinstance(prior, Prior) and sampler.keeps(prior.posterior):
-        recorded = Prior.recorded(prior.posterior, unchecked=True)  # `Prior.of` has checked it
-        prior = recorded._replace(posterior=prior.posterior)
     prior = isotropic.with_variances(prior, matched.pretrained)
     isotropic.build_prior(prior, matched.match)  # raises before anything is scored
     return prior
@@ -349,38 +340,3 @@ def _choose_tie_breaking(likelihood: Likelihood, matched: MatchedLists, *, answe
     # Neither of two candidates was chosen in a tie.
     has_scores = matched.match.origin == CANONICAL or matched.lists.totals is not None
     return "shared" if answers or not has_scores else "canonical"
-
-
-def _find_earlier(
-    prior: PriorFamily | Prior, match: Match, sampler: Sampler, lists: NBest
-) -> WeightDraws | None:
-    """Return the posterior whose Gaussian is the prior, with the free features in their order.
-
-    None if there is no such posterior, or if it has other features.
-
-    Raises:
-        DataError: if it has other features, and the sampler weights its draws again.
-    """
-    posterior: WeightDraws | None = prior.posterior if isinstance(prior, Prior) else None
-    if posterior is None:
-        return None
-    if names := sorted({*posterior.features} ^ {*match.free_names}):
-        if sampler.keeps(posterior):
-            raise DataError(
-                f"{', '.join(names)} is not in both the lists and the posterior that is the prior: "
-                "adapt to all lists together",
-                lists.origin,
-                parameter="prior",
-                code="mismatch",
-            )
-        return None
-    order = find_positions(match.free_names, posterior.features)
-    return name_weights(
-        posterior.weights[..., order],
-        match.free_names,
-        sentence_ids=posterior.sentence_ids,
-        kind=posterior.draws.kind,
-        log_weight=posterior.draws.log_weight,
-        log_density=posterior.draws.log_density,
-        record=posterior.record,
-    )

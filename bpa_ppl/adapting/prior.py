@@ -44,7 +44,7 @@ from bpa_ppl.densities.weights_target import (
     prior_variances,
     project_prior,
 )
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.lists.nbest import NBest, standardise
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
@@ -221,14 +221,14 @@ def log_scale(record: PriorRecord | None, match: Match) -> None:
     if factor:
         shared = [f"{n} {match.agreement[n]:+.2f}" for n in names if n in match.agreement]
         mean = f"mean {factor:g} × {record.scale:.3g} / spread × its correlation with what the "
-        mean += f"features have in common ({', '.join(shared)})"
+        mean += f"features have in common ({list_names(shared)})"
     if nonzero:
-        mean = f"{mean}, except {', '.join(nonzero)},"
+        mean = f"{mean}, except {list_names(nonzero)},"
     scale = (
         "an unknown scale, typically" if record.log_deviation is not None else "standard deviation"
     )
     log_info(
-        f"no canonical weight for {', '.join(record.spread)}: the prior has {mean} and {scale} "
+        f"no canonical weight for {list_names(record.spread)}: the prior has {mean} and {scale} "
         f"{record.scale:.3g} / spread, with the spread of each feature within the lists"
     )
 

@@ -68,17 +68,15 @@ def run_sampler(
     >>> run_sampler(log_density(lists, {"LM0": 0.5}), "map").sampled.kind
     'point'
     """
-    engine, seed, kept = SAMPLERS.resolve(sampler), check_seed(seed), None
+    engine, seed = SAMPLERS.resolve(sampler), check_seed(seed)
     engine.require_packages()
     name, title = SAMPLERS.name_of(engine), "sample"
     adaptation = require_adaptation(target) if target.has_lists else None
     if adaptation is not None:
         title = "adapt"
-        match, earlier = target.match, adaptation.prepared.earlier
-        kept = earlier if engine.keeps(earlier) else None
-        if kept is None:
-            canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
-            engine = engine.fitted(canonical, fixed=match.fixed_names, seed=seed)
+        match = target.match
+        canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
+        engine = engine.fitted(canonical, fixed=match.fixed_names, seed=seed)
     with (
         NUMPYRO_LOCK,
         jax.enable_x64(True),
@@ -86,10 +84,7 @@ def run_sampler(
         time_compilation(clock) as compiled,
     ):
         start = clock()
-        if kept is None:
-            sampled = draw(engine, target, seed, report)
-        else:
-            sampled = engine.reweight(target, kept)
+        sampled = draw(engine, target, seed, report)
         compiling = compiled()
         seconds = clock() - start - compiling
     record = SamplerRecord(

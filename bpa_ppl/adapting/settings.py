@@ -52,7 +52,7 @@ _WEIGHTS, _NO_WEIGHTS, _SETTINGS = "weights", "none", "settings"
 class Settings(TypedDict, total=False):
     """The keyword arguments of `adapt`; those left out have their defaults.
 
-    `log_density`, `bpa adapt` and studies take the same ones.
+    `log_density` and `bpa adapt` take the same ones.
 
     Attributes:
         gain: How good a candidate is, which says what an oracle is: a metric with settings as in

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import locate
-from bpa_ppl.gains.problems import (
-    describe_repeated,
-    describe_totals,
-    find_outliers,
-    warn_of_misplaced,
-)
+from bpa_ppl.errors import name_lists
+from bpa_ppl.gains.misplaced import warn_of_misplaced
+from bpa_ppl.lists.nbest import NBest, score_differences, subtract_first
 from bpa_ppl.weights import CANONICAL
 
 if TYPE_CHECKING:  # it loads JAX
@@ -21,8 +20,7 @@ if TYPE_CHECKING:  # it loads JAX
 def warn_about(prepared: Prepared) -> None:
     """Warn of what looks wrong with the lists of an adaptation.
 
-    Values of features or gains far from all others, totals of other weights, and references of
-    other lists.
+    These are totals of other weights, and references of other lists.
 
     Args:
         prepared: from `prepare`.
@@ -32,7 +30,26 @@ def warn_about(prepared: Prepared) -> None:
         warn_user(note)
     if prepared.oracles is None and prepared.likelihood.observes != "preferences":
         warn_of_misplaced(prepared.judged.lists, prepared.gain)
-        if note := describe_repeated(lists, prepared.gain):
-            warn_user(f"{locate(lists.origin)}{note}")
-    for note in find_outliers(lists, (*lists.feature_names, *prepared.gain.columns)):
-        warn_user(f"{locate(lists.origin)}{note}")
+
+
+def describe_totals(lists: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> str:
+    """Return a note if λ·h does not reproduce the totals of the decoder, else an empty text.
+
+    Only differences within a list are compared: terms that are constant over a list may be missing.
+
+    Args:
+        lists: lists; without totals, or with totals that may be divided by a length, nothing is
+            checked.
+        values: (features,) weights in the order of the columns.
+        tolerance: allowed error, relative to the totals and their differences within a list.
+    """
+    if lists.totals is None or lists.totals_normalised or not len(lists):
+        return ""
+    totals = subtract_first(lists.totals, lists.sizes)
+    error = np.abs(score_differences(lists, values) - totals)
+    allowed = tolerance * (np.abs(totals) + np.abs(lists.totals)) + 1e-4
+    wrong = float(np.mean(error > allowed))
+    if wrong <= 0.05:
+        return ""
+    share = f"the totals of {100 * wrong:.0f}% of the candidates of {name_lists(lists.origin)}"
+    return f"the weights do not reproduce {share}: check that the decoder run used them"

@@ -39,6 +39,7 @@ from bpa_ppl.errors import (
     describe_missing_package,
     escape_controls,
     find_interruption,
+    list_names,
     quote,
     wrong_value,
 )
@@ -75,18 +76,18 @@ def _format_default(value: object) -> str | None:
 
 
 #: The boxes of `bpa --help`.
-_EVERYDAY, _LISTS, _JUDGES = "Everyday", "Lists and priors", "Judges and services"
-_STUDIES, _PHRASES = "Studies", "Phrases and language models"
+_EVERYDAY, _LISTS, _JUDGES = "Everyday", "Lists and priors", "Judges"
+_RESEARCH, _PHRASES = "Research", "Phrases and language models"
 _OTHERS, _HELP = "Commands of other packages", "Help"
 _BOXES = {
     title: Group(title, sort_key=place)
-    for place, title in enumerate((_EVERYDAY, _LISTS, _JUDGES, _STUDIES, _PHRASES, _OTHERS, _HELP))
+    for place, title in enumerate((_EVERYDAY, _LISTS, _JUDGES, _RESEARCH, _PHRASES, _OTHERS, _HELP))
 }
 app = App(
     name="bpa",
     help="Choose the best of several candidates; compare samplers of any model.\n\n"
     "Researchers: compare samplers of a NumPyro model, check and trace any draws.\n\n"
-    "Python programmers: import bpa_ppl, or serve a posterior over HTTP.\n\n"
+    "Python programmers: import bpa_ppl, and choose by a Reranker.\n\n"
     "MT, speech and LLM engineers: adapt to judged lists, rerank new ones.",
     help_epilogue="Options with ... can be repeated. Exit codes: 0 done, 2 bad data or usage, 3 "
     "posterior not converged, 129 hangup, 130 interrupted, 141 output closed by its reader, 143 "
@@ -118,7 +119,7 @@ _COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
         *(posteriors.report, posteriors.rerank, posteriors.weights),
     ),
     _LISTS: (list_commands.features, list_commands.oracle, adapt.learn_prior),
-    _STUDIES: (comparing.calibrate,),
+    _RESEARCH: (comparing.calibrate,),
 }
 for title, functions in _COMMANDS.items():
     for place, function in enumerate(functions):
@@ -194,7 +195,7 @@ def _explain_words(error: CycloptsError, words: Sequence[str]) -> UsageError:
     """Return what is wrong with the words of a command line."""
     command = " ".join(["bpa", *(error.command_chain or ())])
     if isinstance(error, UnusedCliTokensError):
-        rest = ", ".join(map(quote, error.unused_tokens or ())).replace(_STANDARD, "-")
+        rest = list_names(map(quote, error.unused_tokens or ())).replace(_STANDARD, "-")
         problem = f"{rest}: nothing is expected there; {command} --help shows the arguments"
         return UsageError(problem, code="conflict")
     if not isinstance(error, MissingArgumentError) or error.argument is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -14,12 +16,17 @@ from bpa_ppl._runtime.messages import format_count
 from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import BpaError, NotConverged, UsageError, wrong_value
-from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
+
+if TYPE_CHECKING:
+    from bpa_ppl.diagnostics.samplers.comparison import Comparison
 
 #: Boxes of the help of a command.
 _MODEL = Group("A NumPyro model", sort_key=0)
-_TEST = Group("Lists to rerank", sort_key=5)
+#: The samplers that run by default.
+_SAMPLERS = ("rwm", "imh", "nuts", "laplace")
+#: Packages whose versions the results depend on, and those that may be installed.
+_VERSIONS = ("bpa_ppl", "numpyro", "jax")
+_OTHERS = ("arviz", "blackjax", "nutpie")
 
 
 def _parse_names(samplers: Iterable[str]) -> list[str]:
@@ -81,6 +88,24 @@ class _Program:
     model: str | None = None
     data: Path | None = None
 
+    def read(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """Return the program and its keyword arguments."""
+        from bpa_ppl.diagnostics.samplers.programs import read_program
+
+        return read_program(str(self.model), self.data)
+
+    def describe(self, seed: int, settings: Mapping[str, Any] | None) -> dict[str, str]:
+        """Return the provenance of runs of samplers on the program, for a page."""
+        packages = (*_VERSIONS, *filter(find_spec, _OTHERS))
+        values = [f"{s}.{n}={x}" for s, of in (settings or {}).items() for n, x in of.items()]
+        return {
+            "model": str(self.model),
+            "data": str(self.data or "none"),
+            "seed": str(seed),
+            "settings": ", ".join(values) or "the defaults",
+            **{f"version of {name}": version(name) for name in packages},
+        }
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +113,7 @@ class _Runs:
     """How samplers are run: arguments of `compare_samplers`, which has the defaults.
 
     Args:
-        samplers: Names of samplers, separated by commas (default: heuristic, rwm-isotropic, rwm,
-            imh, nuts, laplace on lists; rwm, imh, nuts, laplace on a model).
+        samplers: Names of samplers, separated by commas (default: rwm, imh, nuts, laplace).
         runs: Runs of each sampler, with different seeds (default: 4).
         max_seconds: No run begins later; the runs that have ended are compared.
         reference: Sampler of the long reference run (default: nuts).
@@ -112,75 +136,6 @@ class _Runs:
     settings: _SamplerSettings = None
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class _Problem:
-    """What samplers run on.
-
-    Args:
-        prior: Prior of the weights, as for `bpa adapt`.
-    """
-
-    references: shared.References = None
-    prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1"
-    likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None
-    gain: Annotated[shared.Gain, Parameter(group=shared.OBSERVED)] = None
-    unchecked: Annotated[shared.Unchecked, Parameter(group=shared.PRIOR)] = False
-    formats: shared.FormatFlags = shared.FormatFlags()
-    columns: shared.ColumnFlags = shared.ColumnFlags()
-
-    def read(self, nbest: str) -> NBest:
-        """Return the lists."""
-        return self.formats.read(nbest, self.references, roles=self.columns.roles(self.gain))
-
-    def describe(self, weights: str | None) -> dict[str, str]:
-        """Return the weights and the prior as they were given, for the provenance of a page."""
-        return {"weights": str(weights), "prior": self.prior}
-
-    def arguments(self) -> dict[str, Any]:
-        """Return keyword arguments of `adapt`."""
-        prior = shared.parse_prior(self.prior, unchecked=self.unchecked)
-        return {"prior": prior, "likelihood": self.likelihood, "gain": self.gain}
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class TestedProblem(_Problem):
-    """What samplers run on, and the lists that their posteriors rerank.
-
-    Args:
-        test: Lists to rerank with each posterior, for scores (default: in `bpa compare`, the
-            adaptation lists).
-        test_references: References of the --test lists.
-    """
-
-    test: Annotated[str | None, Parameter(group=_TEST)] = None
-    test_references: Annotated[list[Path] | None, Parameter(group=_TEST)] = None
-
-    def read_test(self) -> NBest | None:
-        """Return the lists to rerank, if they are given."""
-        shared.require_with("--test", self.test, test_references=self.test_references)
-        if self.test is None:
-            return None
-        roles = self.columns.roles(self.gain)
-        return self.formats.read(self.test, self.test_references, roles=roles)
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class _SimulatedProblem(_Problem):
-    """What observations are simulated from.
-
-    Args:
-        likelihood: Likelihood that observations are simulated from, with its settings: oracle,
-            preference for lists with preferences, or a registered one that is a distribution.
-    """
-
-    likelihood: Annotated[
-        Any, shared.make_parameter(LIKELIHOODS.resolve, group=shared.OBSERVED)
-    ] = "oracle"
-
-
 def _label_posteriors(files: Iterable[str]) -> dict[str, str]:
     """Return files by the labels of `NAME=FILE`, or by their own names.
 
@@ -201,41 +156,12 @@ def _label_posteriors(files: Iterable[str]) -> dict[str, str]:
     return result
 
 
-def _check_inputs(
-    nbest: str | None, posteriors: Sequence[str], weights: str | None, model: str | None
-) -> None:
-    """Refuse what is neither posteriors, nor a model, nor lists with weights.
-
-    Raises:
-        UsageError: if too little is given, or what does not belong together.
-    """
-    if model is None and nbest is None:
-        message = "give posteriors, or n-best lists with weights, or a --model"
-        raise UsageError(message, code="missing-argument")
-    if weights is not None and (posteriors or model is not None):
-        message = "posteriors and models have no canonical weights: leave out the weights"
-        raise UsageError(message, parameter="weights", code="conflict")
-    if model is not None and posteriors:
-        message = "a model has one reference: give the other posteriors as --posterior NAME=FILE"
-        raise UsageError(message, parameter="model", code="conflict")
-    if model is None and not posteriors and weights is None:
-        message = f"{nbest} alone: give weights (or none) to n-best lists, or a second posterior"
-        raise UsageError(message, parameter="weights")
-
-
 def compare(
-    nbest: Annotated[
-        str | None,
-        Parameter(help="N-best lists to run samplers on, or a posterior, as FILE or NAME=FILE."),
-    ] = None,
-    /,
     *posteriors: Annotated[
-        str, Parameter(help="More posteriors of any program; the last one is the reference.")
+        str, Parameter(help="Posteriors of any program, as FILE or NAME=FILE; the reference last.")
     ],
-    weights: shared.Weights | None = None,
     output: shared.OutputPath | None = None,
     program: _Program = _Program(),
-    problem: TestedProblem = TestedProblem(),
     var_names: list[str] | None = None,
     log_weights: shared.LogWeights = None,
     bias: float = 0.1,
@@ -244,59 +170,42 @@ def compare(
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Compare posteriors of any program, or samplers on a NumPyro model or on n-best lists.
+    """Compare posteriors of any program, or samplers on a NumPyro model.
 
     `bpa compare a.nc b.nc` says whether the draws of a.nc agree with those of b.nc, in all
     continuous variables. Files are NetCDF, Zarr, CSV with the columns chain and draw, or CSV of
-    CmdStan: a quoted pattern, such as stan='output_*.csv', names all chains of a run. Exit with 3
+    Stan: a quoted pattern, such as stan='output_*.csv', names all chains of a run. Exit with 3
     if they do not, or if only one has some of the variables and --var-names does not choose. With
-    --model, or with lists, samplers are run, and compared with a long run: cost and errors, and
-    choices from lists. A sampler that fails does not stop the others; exit with 2 if there is one.
-    After Ctrl-C, the runs that have ended are compared.
+    --model, samplers are run, and compared with a long run, or with a posterior that is given. A
+    sampler that fails does not stop the others; exit with 2 if there is one. After Ctrl-C, the
+    runs that have ended are compared.
 
     Example: `bpa compare --model schools:model --data schools.json -o comparison`
 
     Args:
         output: Folder of the page and the tables.
-        var_names: Of posteriors and models, the variable to compare.
+        var_names: Variable to compare.
         no_reference: Compare each posterior with all others, pooled, without a reference.
         bias: Largest bias of a mean that agrees, in posterior sd, at most 0.1; a smaller one takes
             more draws, and the reason says how many.
         seed: Seed of the first run.
     """
     from bpa_ppl.diagnostics.samplers import comparison as comparing
-    from bpa_ppl.diagnostics.samplers import from_files
     from bpa_ppl.diagnostics.samplers.comparison_page import write_comparison
     from bpa_ppl.formats.streams import output_folder
 
-    shared.require_with("--model", program.model, data=program.data)
-    shared.require_with("--weights", weights, problem=problem)
-    shared.require_with("--weights or --model", weights or program.model, running=running)
-    shared.require_with("POSTERIORS or --model", posteriors or program.model, var_names=var_names)
-    of_posteriors = {"log_weights": log_weights, "no_reference": no_reference}
-    shared.require_with("POSTERIORS", posteriors, **of_posteriors)
-    _check_inputs(nbest, posteriors, weights, program.model)
-    options: dict[str, Any] = {"bias": bias, "seed": seed}
-    of_runs = {**options, **shared.given_options(running=running), "progress": not quiet}
+    shared.require_with("--model", program.model, data=program.data, running=running)
+    if program.model is not None and (no_reference or log_weights is not None):
+        message = "a model is compared with one reference, whose draws have no importance weights"
+        raise UsageError(f"{message}: leave it out", parameter="model", code="conflict")
+    options: dict[str, Any] = {"var_names": var_names, "bias": bias, "seed": seed}
     with nullcontext() if output is None else output_folder(output):
-        if posteriors:
-            files = _label_posteriors((str(nbest), *posteriors))
-            chosen: dict[str, Any] = {"var_names": var_names, "log_weights": log_weights}
-            comparison, provenance = from_files.compare_files(
-                files, with_reference=not no_reference, **chosen, **options
-            )
-        elif program.model is not None:
-            comparison, provenance = from_files.compare_program(
-                program.model, program.data, reference_file=nbest, var_names=var_names, **of_runs
-            )
+        if program.model is None:
+            options |= {"log_weights": log_weights, "with_reference": not no_reference}
+            comparison, provenance = _compare_files(posteriors, options)
         else:
-            start = shared.parse_start(str(weights))
-            test, lists = problem.read_test(), problem.read(str(nbest))
-            comparison, provenance = from_files.compare_on_lists(
-                lists, start, problem.arguments(), test=test, **of_runs
-            )
-            described = {"adaptation lists": str(nbest), **problem.describe(weights)}
-            provenance = {**described, **provenance}
+            options |= {**shared.given_options(running=running), "progress": not quiet}
+            comparison, provenance = _compare_samplers(program, posteriors, options)
         print(comparison)
         if output is not None:
             command = shared.command_line()
@@ -308,24 +217,57 @@ def compare(
         raise KeyboardInterrupt
     if comparing.FAILED in verdicts:
         raise SystemExit(BpaError.exit_code)
-    if posteriors and verdicts != {comparing.AGREES}:
+    if program.model is None and verdicts != {comparing.AGREES}:
         raise SystemExit(NotConverged.exit_code)
 
 
+def _compare_files(
+    posteriors: Sequence[str], options: dict[str, Any]
+) -> tuple[Comparison, dict[str, str]]:
+    """Compare posteriors in files; return the comparison, and its provenance for a page."""
+    from bpa_ppl.diagnostics.samplers import comparison as comparing
+
+    if len(posteriors) < 2:
+        message = "give two or more posteriors, or a --model"
+        raise UsageError(message, code="missing-argument")
+    named = _label_posteriors(posteriors)
+    reference = dict([named.popitem()]) if options.pop("with_reference") else None
+    comparison = comparing.compare(named, reference, **options)
+    last = "none" if reference is None else ", ".join(reference.values())
+    paths = ", ".join(named.values())
+    seed = str(options["seed"])
+    return comparison, {"posteriors": paths, "reference file": last, "seed": seed}
+
+
+def _compare_samplers(
+    program: _Program, posteriors: Sequence[str], options: dict[str, Any]
+) -> tuple[Comparison, dict[str, str]]:
+    """Run samplers on a program and compare them; return as `_compare_files`."""
+    from bpa_ppl.diagnostics.samplers.running import compare_samplers
+
+    if len(posteriors) > 1:
+        message = "a model has one reference: give the other posteriors as --posterior NAME=FILE"
+        raise UsageError(message, parameter="model", code="conflict")
+    for reference in posteriors:
+        if not options.keys().isdisjoint(("reference", "reference_draws")):
+            message = f"{reference} is the reference: leave out the options of a long run"
+            raise UsageError(message, parameter="reference", code="conflict")
+        options["reference"] = reference
+    model, arguments = program.read()
+    comparison = compare_samplers(model, (), arguments, **{"samplers": _SAMPLERS, **options})
+    return comparison, program.describe(options["seed"], options.get("settings"))
+
+
 def calibrate(
-    nbest: shared.NBestPath | None = None,
-    /,
     *,
-    weights: shared.Weights | None = None,
     program: _Program = _Program(),
-    problem: _SimulatedProblem = _SimulatedProblem(),
     samplers: Annotated[
         Any,
         shared.make_parameter(
             _parse_names, "Names of samplers, separated by commas.", several=True
         ),
         Parameter(show_default=",".join),
-    ] = ("imh", "laplace", "nuts", "rwm"),
+    ] = _SAMPLERS,
     output: shared.OutputPath | None = None,
     replications: int = 200,
     max_seconds: Annotated[float | None, Parameter(group=shared.SAMPLING)] = None,
@@ -337,9 +279,9 @@ def calibrate(
 ) -> None:
     """Simulation-based calibration of samplers; exit with 3 if one is not calibrated.
 
-    Data are simulated from a NumPyro model (--model), or oracles or answers of n-best lists.
+    Data are simulated from a NumPyro model.
 
-    Example: `bpa calibrate dev.nbest -w moses.ini --samplers imh,nuts -o calibration.html`
+    Example: `bpa calibrate --model schools:model --data schools.json --samplers imh,nuts`
 
     Args:
         output: Page (HTML), or the numbers if it ends in .json.
@@ -348,36 +290,30 @@ def calibrate(
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
-    from bpa_ppl.diagnostics.samplers import from_files
-    from bpa_ppl.diagnostics.samplers.calibration import write_calibrations
+    from bpa_ppl.diagnostics.samplers.calibration import calibrate_each, write_calibrations
+    from bpa_ppl.diagnostics.samplers.running import find_target, resolve_samplers
 
-    if (program.model is None) == (nbest is None):
-        message = "give n-best lists with weights, or a --model with its --data"
-        raise UsageError(message, parameter="model", code="conflict")
-    shared.require_with("--model", program.model, data=program.data)
-    shared.require_with("--weights", weights, problem=problem)
-    options: dict[str, Any] = {"samplers": samplers, "settings": settings, "seed": seed}
-    options |= {"replications": replications, "jobs": jobs, "progress": not quiet}
-    options["max_seconds"] = max_seconds
-    if program.model is not None:
-        calibrations, provenance = from_files.calibrate_program(
-            program.model, program.data, **options
-        )
-    elif weights is None:
-        message = "give the canonical weights, or none, to start without"
-        raise UsageError(message, parameter="weights", code="missing-argument")
-    else:
-        lists, start = problem.read(str(nbest)), shared.parse_start(weights)
-        calibrations, provenance = from_files.calibrate_on_lists(
-            lists, start, problem.arguments(), **options
-        )
-        provenance = {"lists": str(nbest), **problem.describe(weights), **provenance}
+    if program.model is None:
+        message = "give a NumPyro model, as module:function or FILE.py:function"
+        raise UsageError(message, parameter="model", code="missing-argument")
+    engines = resolve_samplers(samplers, settings)
+    model, arguments = program.read()
+    calibrations = calibrate_each(
+        find_target(model, (), arguments),
+        engines,
+        replications=replications,
+        seed=seed,
+        jobs=jobs,
+        max_seconds=max_seconds,
+        progress=not quiet,
+    )
     results = []
     with use_scheduler(scheduler):
         for one in calibrations:
             print(one)
             results.append(one)
     if output is not None:
+        provenance = program.describe(seed, settings)
         write_calibrations(results, output, provenance=provenance, command=shared.command_line())
     if not all(results):
         raise SystemExit(NotConverged.exit_code)

@@ -6,21 +6,15 @@ import json
 import os
 import shlex
 import sys
-from dataclasses import replace
-from glob import escape
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import BpaError, UsageError
-from bpa_ppl.formats.roles import is_pattern
+from bpa_ppl.errors import BpaError, UsageError, list_names
+from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import NONE
-
-if TYPE_CHECKING:
-    from bpa_ppl.diagnostics.describe import Description
-
 
 #: Of lists with totals, where no file of weights is found.
 _CANONICAL = "- canonical weights are those that the decoder used for these lists, for example in "
@@ -35,15 +29,12 @@ def lists_(
         str | None,
         Parameter(
             allow_leading_hyphen=True,
-            help="Gain of the candidates (default: that of `bpa adapt`).",
+            help="Gain of the candidates, of which is counted in how many lists it is known.",
         ),
     ] = None,
     as_json: shared.AsJson = False,
 ) -> None:
-    """Show what is in n-best lists, and the command that adapts to them.
-
-    The command names the columns of numbers as features, and a reason is given for each other
-    column. Without --gain, references or preferences it has COLUMNS and COLUMN in their place.
+    """Show what is in n-best lists: counts, columns, examples, and how `bpa adapt` reads them.
 
     Example: `bpa lists dev.jsonl`
     """
@@ -51,45 +42,40 @@ def lists_(
     from bpa_ppl.formats.reading import format_name
 
     lists = reading.read_together(nbest, roles=columns.roles(gain))
-    description = describe(lists, gain, exclude=columns.exclude or ())
-    words = [word for word in sys.argv[2:] if word.partition("=")[0] != "--json"]
-    weights = _find_weights(nbest[0], lists)
-    if description.command:
-        line = _write_command(words, description, weights or NONE)
-        description = replace(description, command=line)
+    description = describe(lists, gain)
     # A pipe cannot be read twice.
     paths = shared.expand_patterns(nbest)
     files = [path for path in paths if os.path.isfile(path) or os.path.isdir(path)]
     formats = [format_name(path, reading.formats.arguments()["format"]) for path in files]
+    words = [word for word in sys.argv[2:] if word.partition("=")[0] != "--json"]
+    weights = _find_weights(nbest[0], lists)
+    command = _write_command(words, lists, weights or NONE, gain)
     if as_json:
-        fields = {**description.as_dict(), "formats": formats}
+        fields = {**description.as_dict(), "formats": formats, "command": command}
         print(json.dumps(fields, indent=2, ensure_ascii=False))
     else:
         if formats:
             print(f"read as {', '.join(dict.fromkeys(formats))}")
         print(description)
-        if lists.totals is not None and weights is None and description.command:
+        print(f"- to adapt, with your columns in capital letters: {command}")
+        if lists.totals is not None and weights is None:
             print(_CANONICAL)
 
 
-def _write_command(words: list[str], described: Description, weights: str) -> str:
-    """Return the line of `bpa adapt`.
+def _write_command(words: list[str], lists: NBest, weights: str, gain: str | None) -> str:
+    """Return the line of `bpa adapt`, in which the user names the columns that have no role yet.
 
     Args:
         words: the arguments of `bpa lists` that name files and say how they are read.
-        described: the lists.
+        lists: what was read.
         weights: the canonical weights.
+        gain: the gain that was given.
     """
-    names = [escape(name) if is_pattern(name) else name for name in described.features]
-    named = ["--features", *names] if names else []
-    if any(name.startswith("-") for name in names):  # else they are read as options
-        named = [f"--features={name}" for name in names]
-    categorical = ["--categorical", *described.categorical] if described.categorical else []
-    added = [word for source in described.add for word in ("--add", source)]
-    gain = ["--gain", described.gain] if described.choices else []
-    options = ["--weights", weights, *named, *categorical, *added, *gain, "-o", "posterior.nc"]
+    named = [] if lists.feature_names else ["--features", "COLUMNS"]
+    learned = gain or has_preferences(lists) or any(lists.references or ())
+    options = ["--weights", weights, *named, *([] if learned else ["--gain", "COLUMN"])]
     end = words.index("--") if "--" in words else len(words)
-    return shlex.join(["bpa", "adapt", *words[:end], *options, *words[end:]])
+    return shlex.join(["bpa", "adapt", *words[:end], *options, "-o", "posterior.nc", *words[end:]])
 
 
 def _find_weights(path: str, lists: NBest) -> str | None:
@@ -136,7 +122,7 @@ def oracle(
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.gains.column import Column
     from bpa_ppl.gains.gains import default_gain, resolve
-    from bpa_ppl.gains.problems import warn_of_misplaced
+    from bpa_ppl.gains.misplaced import warn_of_misplaced
     from bpa_ppl.lists.nbest import demote_to_extras, score_differences
     from bpa_ppl.weights import match
 
@@ -191,5 +177,5 @@ def features(
     lists = reading.read(nbest, columns.roles())
     extended = add_features(lists, add, progress=not quiet)
     write_nbest(extended, output)
-    new = ", ".join(extended.feature_names[len(lists.feature_names) :])
+    new = list_names(extended.feature_names[len(lists.feature_names) :])
     shared.echo_status(f"added {new} to {len(extended.features):,} candidates", quiet)

@@ -269,9 +269,10 @@ def describe_setting(name: str, declared: Mapping[str, Setting] = SETTINGS) -> P
     'The same seed gives the same draws, to the bit on the same machine. By default 0.'
     """
     setting = declared[name]
-    registry, text = setting.registry, _DESCRIPTIONS[declared is SETTINGS][name]
+    # `python -OO` has no docstrings.
+    registry, text = setting.registry, _DESCRIPTIONS[declared is SETTINGS].get(name, "")
     if registry is not None:
-        text = f"{text} Choose {format_names(registry.titles)}."
+        text = f"{text} Choose {format_names(registry.titles)}.".strip()
     others: dict[str, Any] = {"group": _BOXES[setting.box]} if setting.box else {}
     if setting.option:
         others["name"] = setting.option
@@ -306,7 +307,7 @@ AnyPosterior = Annotated[
     str,
     Parameter(
         help="Posterior of any program: NetCDF, Zarr, a CSV file with the columns chain and draw, "
-        "or a quoted pattern of CmdStan's CSV files."
+        "or a quoted pattern of Stan's CSV files."
     ),
 ]
 VarNames = Annotated[

@@ -24,9 +24,9 @@ from bpa_ppl.formats.streams import STANDARD, AnyPath, is_standard, resolve_outp
 from bpa_ppl.posterior.record import Record
 
 #: The parameters of commands that name files to be written, or folders of them.
-OUTPUTS: Final = ("output", "details", "probabilities", "ask", "rounds")
+OUTPUTS: Final = ("output", "details", "probabilities", "ask")
 #: The files of such folders.
-IN_FOLDERS: Final = ("index.html", "comparison.json", "sweep.csv", "sweep.png")
+IN_FOLDERS: Final = ("index.html", "comparison.json")
 #: The parameters whose texts name columns of lists, and fields of files to convert.
 _COLUMNS = ("features", "exclude", "categorical", "domain")
 _FIELDS = ("prompt_id", "extract", "baseline", "question", "first", "second")

@@ -16,7 +16,7 @@ from bpa_ppl.diagnostics.check.check import check_opened, refuse_unconverged
 from bpa_ppl.diagnostics.page import write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.diagnostics.pages.raters import compare_raters
-from bpa_ppl.errors import NotConverged, UsageError
+from bpa_ppl.errors import NotConverged, UsageError, list_names
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, resolve_format
 from bpa_ppl.formats.weight_files import write_weights
@@ -230,6 +230,6 @@ def weights(
     if domain is not None:
         draws = draws.of_domain(domain)
     elif draws.domains:
-        warn_user(f"these are weights of a new domain: name one of {', '.join(draws.domains)}")
+        warn_user(f"these are weights of a new domain: name one of {list_names(draws.domains)}")
     chosen = draws.at_point(point, draw or 0).normalised()
     write_weights(chosen, output, template=template, format=format)

@@ -47,13 +47,12 @@ def ending_signals() -> Iterator[None]:
             signal.signal(one, signal.SIG_DFL)
 
 
-def restore_signals(*, hangup: bool = True) -> None:
-    """Let SIGTERM, and SIGHUP if `hangup`, end this process by themselves again.
+def restore_signals() -> None:
+    """Let SIGTERM and SIGHUP end this process by themselves again.
 
     Managers of services take an end by SIGTERM for a regular one, and the exit code 143 for a
     failure.
     """
     for one in _ENDING:
         if signal.getsignal(one) is _end:
-            ignored = not hangup and signal.Signals(one).name == "SIGHUP"
-            signal.signal(one, signal.SIG_IGN if ignored else signal.SIG_DFL)
+            signal.signal(one, signal.SIG_DFL)

@@ -10,19 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import MINUS, as_sentence, format_count, format_signed
+from bpa_ppl._runtime.messages import MINUS, as_sentence, format_count
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.check.check import check_and_record
-from bpa_ppl.diagnostics.page import Block, Headline, Section, Table, items, side_by_side
+from bpa_ppl.diagnostics.page import Block, Headline, Section, items, side_by_side
 from bpa_ppl.diagnostics.pages.report import picture_ways, posterior_page
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices, read_comparison
-from bpa_ppl.diagnostics.ways.explanations import (
-    ChoiceExplanation,
-    SystemShare,
-    explain_rows,
-    render_explanations,
-    system_shares,
-)
 from bpa_ppl.diagnostics.ways.gain import ACCURACY, choose_compared_gain, explain_missing_gains
 from bpa_ppl.diagnostics.ways.paired import (
     BETTER,
@@ -45,8 +38,8 @@ from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.gains import gains as gains_in
 from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.metric import Metric
+from bpa_ppl.gains.misplaced import warn_of_misplaced
 from bpa_ppl.gains.preferences import choice_sets, has_preferences
-from bpa_ppl.gains.problems import warn_of_misplaced
 from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws
@@ -65,11 +58,6 @@ _ANSWERS = {
     "unknown": "It is not clear whether it helped",
 }
 _MAX_CHANGES = 10  # shown side by side
-_TERMS = (
-    "The tables show what each feature contributed to the score of the candidate after, minus that "
-    "of the candidate before: its weight (posterior mean) times the difference of its values, in "
-    "standard deviations of the feature within the lists. Intervals are equal-tailed."
-)
 _FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."
 _SAME_LISTS = "These are the lists that the weights were adapted to: evaluate on new ones."
 
@@ -85,15 +73,12 @@ class Improvement(Scoreboard):
         lists: the lists (S sentences).
         before: (S,) positions that the baseline chooses.
         after: (S,) positions of the predictive decisions.
-        explanations: why, for each sentence whose text changed.
-        systems: how often candidates of each system were chosen; empty if the lists do not name
-            systems.
+        scores: (2, S) their scores λ·h, by the posterior mean.
         system_column: the extra of the lists that names the systems; empty if there is none.
         gain: of the posterior; if the lists lack its column, the default gain of `adapt`;
             None for preferences, and if there is nothing to score by.
         comparison: with all baselines; None if there are no gains.
         unknown: why it is unknown whether adapting helped; empty if there are gains.
-        drift: features that have changed since the adaptation lists, see `Reranker.drift`.
 
     >>> from bpa_ppl import from_lists
     >>> texts, references = [["bad", "good"]], [("good",)]
@@ -110,13 +95,11 @@ class Improvement(Scoreboard):
     lists: NBest
     before: Int64
     after: Int64
-    explanations: list[ChoiceExplanation]
-    systems: list[SystemShare]
+    scores: Float64
     system_column: str
     gain: Metric | None = None
     comparison: BaselineComparison | None = None
     unknown: str = ""
-    drift: tuple[str, ...] = ()
 
     @property
     def baseline(self) -> str:
@@ -172,8 +155,7 @@ def evaluate_improvement(
 
     The baseline are the canonical weights. Where none were given, it is the best of the simple
     ways to choose, as selected on the adaptation sentences: see `bpa_ppl.compare_baselines`; if the
-    posterior records none and the lists have no gains, it is the first candidate. Each changed
-    choice is explained by the features.
+    posterior records none and the lists have no gains, it is the first candidate.
 
     A posterior that fails its check is used all the same. Scores are those by the gain of the
     posterior; with TER and BLEU comes the other one.
@@ -201,8 +183,8 @@ def evaluate_improvement(
     >>> print(evaluate_improvement(lists, after).changes[0])
     TER 33.33 → 0.00 (−33.33)
     >>> result = evaluate_improvement(lists.without("references"), after)
-    >>> result.explanations[0].deciding, result.verdict
-    (('qe',), 'unknown')
+    >>> result.scores[:, 0].tolist(), result.verdict
+    ([1.0, 2.5], 'unknown')
     """
     draws = with_defaults(as_weight_draws(posterior), defaults)
     gain = choose_compared_gain(lists, draws)
@@ -220,6 +202,7 @@ def evaluate_improvement(
         if row is None or row.scores(chosen.lists) is None:
             row = BaselineRow(Way.FIRST)
         selected, baseline, before = row.name, row.label, row.choose(chosen.lists)
+    scores = chosen.lists.scores(draws.aligned(chosen.lists, draws.mean[None])[0])
     column = find_system_column(lists, [source.column for source in find_indicators(draws)])
     changes, scored, reason = tuple[ScoreChange, ...](), np.arange(len(lists)), ""
     if gain is not None:
@@ -249,13 +232,11 @@ def evaluate_improvement(
         lists=lists,
         before=before,
         after=after,
-        explanations=explain_rows(chosen.lists, draws, after, before),
-        systems=system_shares(lists, before, after, column=column),
+        scores=scores[lists.offsets[:-1] + np.stack([before, after])],
         system_column=column,
         gain=gain,
         comparison=replace(comparison, selected=selected) if comparison and not reason else None,
         unknown=reason,
-        drift=reranker.drift,
     )
 
 
@@ -272,8 +253,7 @@ def describe_improvement(
         the verdict, and one section; none if the lists have nothing to score by.
     """
     passed = {"yes": True, "no": False}.get(result.verdict)
-    drift = [f"{message}." for message in result.drift]
-    verdict = Headline(str(result), passed, [*caveats, *drift])
+    verdict = Headline(str(result), passed, list(caveats))
     if result.unknown:
         return verdict, []
     caption = f"{result.sentences} sentences. " + (
@@ -291,9 +271,9 @@ def describe_improvement(
 
 
 def describe_changes(result: Improvement) -> list[Section]:
-    """Return the largest changes side by side, with what each feature contributed.
+    """Return the largest changes side by side, with their scores.
 
-    They are the largest by the gain, or by the difference of the scores if there is none.
+    These are scores by the gain, or λ·h if there is none.
 
     Args:
         result: from `evaluate_improvement`.
@@ -301,51 +281,47 @@ def describe_changes(result: Improvement) -> list[Section]:
     Returns:
         one section; nothing if no choice changed.
     """
-    explained, lists, gain = result.explanations, result.lists, result.gain
-    if not explained:
+    lists, gain, values = result.lists, result.gain, result.scores
+    changed = np.flatnonzero(find_changed(lists, result.before, result.after))
+    if not len(changed):
         return []
-    words = f"{len(explained)} of {len(lists)} choices changed compared with the {result.baseline}."
-    size = np.abs([e.difference for e in explained])
-    values = np.full((2, len(lists)), np.nan)
-    gained = values[0]
+    words = f"{len(changed)} of {len(lists)} choices changed compared with the {result.baseline}."
+    gained = values[1] - values[0]
     if gain is not None:
         scored = [_score_sentences(lists, c, gain) for c in (result.before, result.after)]
         gains, values = (np.stack(numbers) for numbers in zip(*scored, strict=True))
         gained = gains[1] - gains[0]
-        size = np.abs(gained[[e.sentence for e in explained]])
-        signs = np.sign(gained[[e.sentence for e in explained]])
+        signs = np.sign(gained[changed])
         better, worse, neither = (int(np.sum(signs == sign)) for sign in (1, -1, 0))
-        unjudged = len(explained) - better - worse - neither
+        unjudged = len(changed) - better - worse - neither
         words = (
-            f"Of {len(explained)} choices that changed, {better} got better by {gain.title}, "
+            f"Of {len(changed)} choices that changed, {better} got better by {gain.title}, "
             f"{worse} worse and {neither} neither"
             f"{f'; {unjudged} are not judged' if unjudged else ''}."
         )
-    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[:_MAX_CHANGES].tolist()
-    largest = f"The {len(order)} largest changes" if len(order) < len(explained) else "All changes"
+    size = np.nan_to_num(np.abs(gained[changed]), nan=-1.0)
+    shown = changed[np.argsort(-size, kind="stable")[:_MAX_CHANGES]].tolist()
+    largest = f"The {len(shown)} largest changes" if len(shown) < len(changed) else "All changes"
     words += (
-        f" {largest}{'' if gain else ' of the score'}, the largest first; deleted words are "
+        f" {largest}{'' if gain else ' of the score λ·h'}, the largest first; deleted words are "
         "struck out, inserted words are underlined."
     )
-    blocks: list[Block] = [words, _TERMS]
+    blocks: list[Block] = [words]
     systems = lists.extras[result.system_column] if result.system_column else None
-    for explanation in (explained[k] for k in order):
-        s, texts = explanation.sentence, lists.texts(explanation.sentence)
+    for s in shown:
         title, context, titles = f"list {lists.ids[s]}", [], ["before", "after"]
-        positions = explanation.other, explanation.chosen
+        positions = result.before[s], result.after[s]
         if systems is not None:
             named = (systems[lists.offsets[s] + position] or "no system" for position in positions)
             titles = [f"{of}: {name}" for of, name in zip(titles, named, strict=True)]
-        if gain is not None:
-            scores = zip(titles, values[:, s].tolist(), strict=True)
-            titles = [f"{of}, {_describe_score(value, gain)}" for of, value in scores]
-            if np.isfinite(gained[s]):
-                title = f"{_describe_gain(gained[s], gain.title)} ({title})"
+        scores = zip(titles, values[:, s].tolist(), strict=True)
+        titles = [f"{of}, {_describe_score(value, gain)}" for of, value in scores]
+        if gain is not None and np.isfinite(gained[s]):
+            title = f"{_describe_gain(gained[s], gain.title)} ({title})"
         context += [("source", lists.sources[s])] if lists.sources else []
         context += [("reference", text) for text in (lists.references or {s: ()})[s]]
-        chosen = [texts[position] for position in positions]
-        below = render_explanations(explanation)
-        blocks.append(side_by_side(title, context, titles, chosen, below))
+        texts = [lists.texts(s)[position] for position in positions]
+        blocks.append(side_by_side(title, context, titles, texts))
     return [Section("Which choices changed", blocks)]
 
 
@@ -358,30 +334,14 @@ def _score_sentences(lists: NBest, choice: Int64, gain: Metric) -> tuple[Float64
     return gain.gain(counts), gain.value(counts)
 
 
-def _describe_score(value: float, gain: Metric) -> str:
+def _describe_score(value: float, gain: Metric | None) -> str:
     """Return the score of a sentence; judgements are often integers."""
+    if gain is None:
+        return f"score {value:.3f}".translate(MINUS)
     if not math.isfinite(value):
         return f"{gain.title} unknown"
     form = ".4g" if isinstance(gain, Column) else f".{gain.decimals}f"
     return f"{gain.title} {value + 0.0:{form}}".translate(MINUS)  # zero has no sign
-
-
-def describe_systems(result: Improvement) -> list[Section]:
-    """Return the shares of the systems in the choices before and after.
-
-    Returns:
-        one section; nothing if the lists do not name systems.
-    """
-    if not result.systems:
-        return []
-    column = result.system_column
-    caption = "A text that several systems produced counts for each of them in equal parts."
-    rows = [
-        [name or "none", f"{before:.1%}", f"{after:.1%}", format_signed(100 * (after - before), 1)]
-        for name, before, after in result.systems
-    ]
-    table = Table([column, *result.titles, "change"], rows, caption)
-    return [Section(f"Choices by {column}", [table])]
 
 
 def _describe_gain(gain: float, name: str) -> str:
@@ -412,8 +372,8 @@ def report_page(
 
     Args:
         posterior: draws of any program, in any form that `read_posterior` takes.
-        lists: new lists: the page shows which choices changed, what each feature contributed, and,
-            with references, judgements or preferences, whether adaptation helped.
+        lists: new lists: the page shows which choices changed, and, with references, judgements or
+            preferences, whether adaptation helped.
         moved_files: as for `rerank`.
         without: as for `rerank`.
         title: of the page.
@@ -442,7 +402,7 @@ def report_page(
         caveats += [_SAME_LISTS] if _are_same_lists(weights, lists) else []
         result = evaluate_improvement(lists, weights, moved_files=moved_files)
         verdict, sections = describe_improvement(result, caveats)
-        answer = verdict, [*sections, *describe_systems(result), *describe_changes(result)]
+        answer = verdict, [*sections, *describe_changes(result)]
     return posterior_page(draws, title=title, top=top, answer=answer)
 
 

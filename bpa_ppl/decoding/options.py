@@ -1,4 +1,4 @@
-"""The options of `rerank`, `Reranker`, `bpa rerank` and `bpa serve`, declared once."""
+"""The options of `rerank`, `Reranker` and `bpa rerank`, declared once."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -15,7 +15,7 @@ _CHOICE = "How candidates are chosen"
 class RerankOptions(TypedDict, total=False):
     """The keyword arguments of `rerank`; those left out have their defaults.
 
-    `Reranker`, `bpa rerank` and `bpa serve` take the same ones.
+    `Reranker` and `bpa rerank` take the same ones.
 
     Attributes:
         rule: Decision rule: `predictive` (the highest average probability), `viterbi` (the best

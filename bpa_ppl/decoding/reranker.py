@@ -23,9 +23,9 @@ from bpa_ppl._runtime.progress import reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.components import complete_settings
 from bpa_ppl.decoding.choices import Candidate, Choices
-from bpa_ppl.decoding.drift import DriftMonitor
 from bpa_ppl.decoding.options import OPTIONS, RerankOptions
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive
+from bpa_ppl.decoding.scales import ScaleGuard
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE, choose_threshold
 from bpa_ppl.errors import (
@@ -71,7 +71,9 @@ _SETTINGS = frozenset(
 class Reranker:
     """A posterior that was checked once, and chooses from n-best lists.
 
-    It can be called from several threads at once, and be pickled to other processes.
+    It can be called from several threads at once, and be pickled to other processes. It warns of
+    features whose unit or sign differs between the first lists and those of the adaptation, or that
+    no longer vary.
 
     Attributes:
         draws: the draws of the posterior.
@@ -168,9 +170,7 @@ class Reranker:
         self.required_features = tuple(name for name in names if name not in fixed)
         self._decider = lru_cache(_ORDERS + len(self.draws.domains))(self._new_decider)
         self._new_domains: set[str] = set()
-        mean = dict(zip(self.draws.features, self.draws.mean.tolist(), strict=True))
-        weights = {**mean, **self.draws.fixed}
-        self._monitor = DriftMonitor(record.feature_scales, weights, self.feature_names)
+        self._guard = ScaleGuard(record.feature_scales, self.feature_names)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name in _SETTINGS}
@@ -183,11 +183,6 @@ class Reranker:
         rule = RULES.name_of(self.rule)
         weights = format_count(len(self.feature_names), "weight")
         return f"Reranker({len(self.draws.flat)} draws of {weights}, {rule})"
-
-    @property
-    def drift(self) -> tuple[str, ...]:
-        """A sentence for each feature of the last lists that has changed since the adaptation."""
-        return self._monitor.messages
 
     def __call__(self, lists: NBest | Iterable[NBest]) -> Choices:
         """Choose from each list, as `rerank` does.
@@ -254,7 +249,7 @@ class Reranker:
         if not (self.recipe.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
-            self._monitor.add_one(names, table)
+            self._guard.add(names, table, np.array([len(table)]))
             position, p, _ = self._decider(names, of_domain).decide(table, strings)
         else:
             lists = from_lists(
@@ -341,8 +336,8 @@ class Reranker:
         sources = self.draws.record.recipe.sources
         if computed := [name for source in sources for name in source.feature_names]:
             message = (
-                f"the posterior computes {', '.join(computed)} from lists of texts, which a reward "
-                "does not have: adapt without added features"
+                f"the posterior computes {list_names(computed)} from lists of texts, which a "
+                "reward does not have: adapt without added features"
             )
             raise UsageError(message, parameter="names", code="not-supported")
         names = self.feature_names if names is None else tuple(names)
@@ -358,19 +353,18 @@ class Reranker:
         ):
             received, expected = set(names), set(used)
             if missing := [name for name in required if name not in received]:
-                message = f"no {', '.join(missing)}, which the posterior needs"
+                message = f"no {list_names(missing)}, which the posterior needs"
                 raise DataError(message, parameter=kind, code="missing-feature")
             if unknown := [name for name in names if name not in expected]:
-                listed = f"its {kind} are {', '.join(used) or 'none'}"
+                listed = f"its {kind} are {list_names(used) or 'none'}"
                 problem = f"the posterior does not use {list_names(map(str, unknown))}: {listed}"
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
     def _prepare(self, lists: NBest | Iterable[NBest]) -> Iterator[NBest]:
         size = _TABLE * min(max(len(self.draws.domains), 1), _MAX_DOMAINS)  # many of each domain
         for batch in self.recipe.stream(_split(lists, size), self._progress):
-            self._monitor.add(batch.feature_names, batch.features, batch.sizes)
+            self._guard.add(batch.feature_names, batch.features, batch.sizes)
             yield batch
-        self._monitor.finish()
 
     def _new_decider(self, names: tuple[str, ...], domain: str | None = None) -> Decider:
         """Return the decider for lists with some columns, of a domain with weights of its own."""
@@ -451,7 +445,7 @@ def _to_table(
     else:
         table = _to_numbers(features, "features")
     if table.shape != (count, len(names)):
-        shape = f"({count}, {len(names)}), for each text {', '.join(names)}"
+        shape = f"({count}, {len(names)}), for each text {list_names(names)}"
         raise wrong_shape("features", table.shape, shape, parameter="features")
     if not (sound := np.abs(table) <= LARGEST).all():
         row, column = np.argwhere(~sound)[0]
@@ -536,7 +530,8 @@ class _WeightedSum:
         if bad or not complete:
             message = (
                 f"scores must be {format_count(len(names), 'finite number')}, of "
-                f"{', '.join(names)}, not {quote(scores)}{': correct ' * complete}{', '.join(bad)}"
+                f"{list_names(names)}, not {quote(scores)}{': correct ' * complete}"
+                f"{list_names(bad)}"
             )
             raise DataError(message, parameter="scores", code="bad-number")
         return float(values @ weights + self._constant)
@@ -585,7 +580,7 @@ def with_defaults(draws: WeightDraws, defaults: Mapping[str, float] | None) -> W
     clashes = [name for name in weights if name in names]
     if clashes:
         raise DataError(
-            f"the posterior has weights of {', '.join(clashes)}: leave out their default weights",
+            f"the posterior has weights of {list_names(clashes)}: leave out their default weights",
             parameter="defaults",
             code="duplicate",
         )

@@ -25,7 +25,7 @@ from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.metric import Metric
-from bpa_ppl.gains.problems import warn_of_misplaced
+from bpa_ppl.gains.misplaced import warn_of_misplaced
 from bpa_ppl.lists.nbest import NBest
 
 #: Policies for a sentence without a list: fail, write an empty line, or copy the source.

@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl.densities.own_models import DIMENSIONS
 from bpa_ppl.densities.target import Target, inspect_model
-from bpa_ppl.errors import DataError, UsageError, unknown_name, wrong_type
+from bpa_ppl.errors import DataError, UsageError, list_names, unknown_name, wrong_type
 from bpa_ppl.lists.labels import find_repeated
 
 
@@ -82,7 +82,7 @@ def _check_dims(
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         remedy = f"write dims={{{site!r}: ['name']}}"
         raise wrong_type(f"dims of {site} is a list of names", names, "dims", remedy=remedy)
-    listed, shape = f"{len(names)} names ({', '.join(names)})", shapes[site]
+    listed, shape = f"{len(names)} names ({list_names(names)})", shapes[site]
     if len(names) != len(shape):
         problem = f"dims of {site} has {listed}: its shape is {shape}, without chain and draw"
         raise _mismatch(problem, "dims")

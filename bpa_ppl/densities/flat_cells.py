@@ -22,11 +22,13 @@ from numpyro.infer.util import log_density
 from numpyro.primitives import Messenger
 
 from bpa_ppl.densities.own_models import model_error
-from bpa_ppl.densities.target import RUN_ONCE, SEARCH_SEED, Sites, Target, constrain
+from bpa_ppl.densities.target import RUN_ONCE, SEARCH_SEED, Sites, Target, constrain, inspect_model
 
 #: Cells are constants if the density does not depend on them at so many random places, whose
 #: unconstrained values differ by at most so much from those of the start.
 _PLACES, _RADIUS = 3, 2.0
+#: How the names of the sites end that `obs_mask` adds for missing observations.
+_UNOBSERVED = "_unobserved"
 
 
 class Cells(NamedTuple):
@@ -76,10 +78,13 @@ def find_flat_cells(target: Target) -> tuple[dict[str, Cells], set[str]]:
     for name, masked in jax.device_get(masks).items():
         drawn = masked if masked.all() else masked | _find_used(target, name, ~masked)
         if name in of_scans and not drawn.all():
+            remedy = "mask only what is observed: values of other steps then follow their prior"
+            if name.removesuffix(_UNOBSERVED) in inspect_model(target).deterministic:
+                remedy = "draw the values that are missing by a site outside of the scan, and put "
+                remedy += "them into the data"
             raise model_error(
                 f"the density does not depend on {(~drawn).sum()} of {drawn.size} values of {name},"
-                " a site of a scan with obs_mask or a mask, so they have no posterior: draw the "
-                "values that are missing by a site outside of the scan, and put them into the data",
+                f" a masked site of a scan, so they have no posterior: {remedy}",
                 "not-supported",
             )
         if not drawn.all():
@@ -202,37 +207,50 @@ class _DrawnCells(Constraint):  # type: ignore[misc] # NumPyro has no types
 
 
 class _ToAllCells(Transform):  # type: ignore[misc] # NumPyro has no types
-    """From the unconstrained values of the cells that are drawn to the values of all cells."""
+    """From the unconstrained values of the cells that are drawn to the values of all cells.
+
+    As of every transform of NumPyro, values of several draws have leading dimensions.
+    """
 
     def __init__(self, constraint: _DrawnCells):
         self._cells = constraint.cells
         self._transform = biject_to(constraint.support)
 
     def _fill(self, x: Any) -> Any:
-        return jnp.asarray(self._cells.z).at[self._cells.drawn].set(x)
+        """Return the unconstrained values of all cells, (…, *batch shape, …)."""
+        drawn, z = self._cells.drawn, jnp.asarray(self._cells.z)
+        leading = np.shape(x)[: np.ndim(x) - (1 + z.ndim - drawn.ndim)]
+        every = (slice(None),) * len(leading)
+        return jnp.broadcast_to(z, leading + z.shape).at[(*every, drawn)].set(x)
 
     def __call__(self, x: Any) -> Any:
         return self._transform(self._fill(x))
 
     def _inverse(self, y: Any) -> Any:
-        return self._cells.select(self._transform.inv(y))
+        z = self._transform.inv(y)
+        every = (slice(None),) * (np.ndim(z) - np.ndim(self._cells.z))
+        return z[(*every, self._cells.drawn)]
 
     def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        drawn = self._cells.drawn
+        leading = len(shape) - (1 + np.ndim(self._cells.z) - drawn.ndim)
         result: tuple[int, ...] = self._transform.forward_shape(
-            (*self._cells.drawn.shape, *shape[1:])
+            (*shape[:leading], *drawn.shape, *shape[leading + 1 :])
         )
         return result
 
     def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the values that are drawn, (drawn cells, …)."""
-        drawn = self._cells.drawn
-        return int(drawn.sum()), *self._transform.inverse_shape(shape)[drawn.ndim :]
+        """Return the shape of the values that are drawn, (…, drawn cells, …)."""
+        drawn, of_all = self._cells.drawn, self._transform.inverse_shape(shape)
+        leading = len(of_all) - np.ndim(self._cells.z)
+        return *of_all[:leading], int(drawn.sum()), *of_all[leading + drawn.ndim :]
 
     def log_abs_det_jacobian(self, x: Any, y: Any, intermediates: Any = None) -> Any:
-        """Return the terms of all cells, (batch shape), which are 0 for constants."""
+        """Return the terms of all cells, (…, *batch shape), which are 0 for constants."""
         drawn = self._cells.drawn
         terms = self._transform.log_abs_det_jacobian(self._fill(x), y)
-        extra = np.ndim(terms) - drawn.ndim
+        leading = np.ndim(x) - (1 + np.ndim(self._cells.z) - drawn.ndim)
+        extra = np.ndim(terms) - leading - drawn.ndim
         return jnp.where(np.reshape(drawn, drawn.shape + (1,) * extra), terms, 0.0)
 
 

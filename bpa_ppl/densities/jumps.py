@@ -1,4 +1,4 @@
-"""Whether a density jumps, as where a program compares parameters, or a bound depends on one."""
+"""Where a density jumps, as where a program compares parameters, or a bound depends on one."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _BEYOND = 1.0
 _LEAST_JUMP, _DEPTH = 0.01, 20.0
 
 
-def count_jumps(target: Target, z: Sites, seed: int) -> int:
-    """Return on how many of 16 lines through pairs of draws a density jumps.
+def find_jumps(target: Target, z: Sites, seed: int) -> tuple[int, tuple[str, ...]]:
+    """Return on how many of 16 lines through pairs of draws a density jumps, and at which sites.
 
     On each line, the part is divided again where the change of the density differs most from what
-    its gradient says. At a jump it differs in however short a part.
+    its gradient says. At a jump it differs in however short a part. The sites are those whose own
+    change, from one end of the part to the other, makes it jump.
 
     Args:
         target: the posterior.
@@ -55,7 +56,23 @@ def count_jumps(target: Target, z: Sites, seed: int) -> int:
         error[np.fmin(values[1:], values[:-1]) > limit] = 0.0
         worst = error.argmax(axis=0)
         begin, end = points[worst, line], points[worst + 1, line]
-    return int((error.max(axis=0) > _LEAST_JUMP).sum())
+    jumps = error.max(axis=0) > _LEAST_JUMP
+    return int(jumps.sum()), _find_sites(target, begin[jumps], end[jumps])
+
+
+def _find_sites(target: Target, begin: np.ndarray, end: np.ndarray) -> tuple[str, ...]:
+    """Return the sites whose change makes a density jump, between two points of n lines, (n, d)."""
+    if not len(begin):
+        return ()
+    first, second = unflatten(begin, target.start), unflatten(end, target.start)
+    names = sorted(target.start)
+    changes = [{**first, name: second[name]} for name in names]
+    points = {n: np.concatenate([of[n] for of in (first, *changes)]) for n in names}
+    values = np.asarray(_evaluate(without_start(target), points)[0]).reshape(-1, len(begin))
+    with np.errstate(invalid="ignore"):
+        jumps = ~(np.abs(values[1:] - values[0]) <= _LEAST_JUMP).all(axis=1)
+    # The points are at both sides of the jump, but none of the sites may have crossed it alone.
+    return tuple(np.array(names)[jumps].tolist()) or tuple(names)
 
 
 @partial(jax.jit, compiler_options=RUN_ONCE)

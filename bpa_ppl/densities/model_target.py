@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, update_wrapper
@@ -33,13 +32,13 @@ from bpa_ppl.densities.own_models import (
     is_factor,
     model_error,
 )
+from bpa_ppl.densities.program_runs import require_same_runs
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
     RUN_ONCE,
     SEARCH_SEED,
     Sites,
     Target,
-    compute_potential,
     constrain,
     inspect_model,
     require_bounded,
@@ -49,8 +48,6 @@ from bpa_ppl.errors import UsageError, wrong_type
 #: If the density is not finite at the medians of the prior, so many random starts are tried, as
 #: Stan and NumPyro start chains. It is not infinite at so many places near to the start either.
 _TRIES = 20
-#: In the text of a computation, the address of a function, which differs between runs.
-_ADDRESS = re.compile("0x[0-9a-f]+")
 
 
 def make_model_target(
@@ -118,6 +115,7 @@ def make_model_target(
     bound = bind({}, ())
     empty = Target(model=bound, data=({},), start={})
     with NUMPYRO_LOCK, jax.enable_x64(True):
+        require_same_runs(empty)
         if not inspect_model(empty).latent:
             problem = f"the model {bound.__name__} has no latent site, so there is nothing to draw"
             if discrete := inspect_model(empty).discrete:
@@ -283,12 +281,6 @@ def _find_start(target: Target) -> Sites:
     """Return z at the medians of the prior, or at a random place with a finite density."""
     with explain_errors(target.model):
         medians: Sites = start_at_medians(target)
-        if not medians:
-            raise model_error(
-                f"the model {target.model.__name__} calls numpyro.sample at its first run only: "
-                "remove functools.cache or lru_cache",
-                "not-supported",
-            )
         if is_usable_start(target, medians):
             return medians
         rng = np.random.default_rng([SEARCH_SEED, 7])
@@ -304,14 +296,10 @@ def _find_start(target: Target) -> Sites:
 
 
 def _require_density(target: Target) -> None:
-    """Refuse a program whose value is no log density: infinite, or another one at each call.
-
-    What a program reads from outside, such as a counter or random numbers of NumPy, is a constant
-    of a compiled function. So its value is compared with that of the program itself, without
-    compilation, unless two more runs compute the same.
+    """Refuse a program whose log density is infinite near its start, which no density is.
 
     Raises:
-        UsageError: if it is not one.
+        UsageError: if it is.
     """
     rng = np.random.default_rng([SEARCH_SEED, 8])
     for _ in range(_TRIES):
@@ -320,24 +308,6 @@ def _require_density(target: Target) -> None:
             for site, value in target.start.items()
         }
         require_bounded(target, -float(value_and_slope(target, z)[0]))
-    values = [float(value_and_slope(target, target.start)[0]) for _ in range(2)]
-    with explain_errors(target.model):
-        if not _computes_the_same(target):
-            values.append(float(compute_potential(target, target.start)))
-    if not np.allclose(values, values[0], rtol=1e-6, atol=1e-6):
-        problem = f"the log density of the model {target.model.__name__} is another one at each"
-        difference = f"call ({-values[0]:.6g}, then {-values[-1]:.6g}, at the same values)"
-        remedy = "it may depend on its arguments alone, and draw numbers only by numpyro.sample"
-        raise model_error(f"{problem} {difference}: {remedy}", "not-supported")
-
-
-def _computes_the_same(target: Target) -> bool:
-    """Return whether two runs of a program are the same computation, with the same constants."""
-    energy = partial(compute_potential, target)
-    one, other = (jax.make_jaxpr(lambda z: energy(z))(target.start) for _ in range(2))
-    texts = {_ADDRESS.sub("", str(traced.jaxpr)) for traced in (one, other)}
-    are_equal = partial(np.array_equal, equal_nan=True)
-    return len(texts) == 1 and jax.tree.all(jax.tree.map(are_equal, one.consts, other.consts))
 
 
 def _check_observed(target: Target, z: Sites) -> None:

@@ -13,7 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
-from numpyro.distributions import Delta, Distribution, ImproperUniform, Unit, biject_to
+from numpyro.distributions import (
+    Delta,
+    Distribution,
+    ExpandedDistribution,
+    ImproperUniform,
+    Unit,
+    biject_to,
+)
 from numpyro.ops.provenance import eval_provenance
 from numpyro.primitives import Messenger
 
@@ -26,6 +33,8 @@ SENTENCE = "sentence"
 LISTS = "the lists"
 #: The dimensions of all draws in ArviZ data.
 DIMENSIONS = ("chain", "draw")
+#: What begins the names of modules whose distributions are right.
+_PACKAGES = ("numpyro.", "bpa_ppl.")
 #: The dimensions of the weights of lists.
 OF_FEATURES = ("feature", "other_feature")
 
@@ -92,7 +101,9 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
             self._check_prior(name, site)
 
     def postprocess_message(self, site: dict[str, Any]) -> None:
-        """Refuse weights of another shape than one value for each free feature."""
+        """Refuse log densities, and weights, of other shapes than they need."""
+        if site["type"] == "sample":
+            _check_density_shapes(site)
         if self._features is None or site.get("name") != WEIGHTS:
             return
         if site["type"] in ("sample", "deterministic"):
@@ -204,6 +215,51 @@ def require_shape(shape: tuple[int, ...] | None, features: int, sites: Sequence[
             f"{needed}, one value for each of the {features} free features: {problem}",
             parameter="model",
         )
+
+
+def _check_density_shapes(site: Mapping[str, Any]) -> None:
+    """Refuse a distribution of one's own whose log density has another shape than its batch.
+
+    NumPyro repeats a single log density for each cell of a plate, and adds what should have been
+    one number: either counts an observation several times.
+
+    Raises:
+        UsageError: if there is one in the distribution of a site.
+    """
+    outer = site["fn"]
+    leading = np.shape(site["value"])[: max(np.ndim(site["value"]) - len(outer.shape()), 0)]
+    for inner, more in _find_own(outer, leading):
+        value = jax.ShapeDtypeStruct((*more, *inner.shape()), jnp.result_type(site["value"]))
+        expected = (*more, *inner.batch_shape)
+        shape = jax.eval_shape(inner.log_prob, value).shape
+        # A single distribution may add the log densities of several observations.
+        if shape != expected and not (shape == inner.batch_shape and more == leading):
+            name = type(inner).__name__
+            problem = f"the log_prob of {name}, the distribution of the site {site['name']} of the"
+            problem += f" model, has the shape {shape} in place of {expected}"
+            remedy = "return one log density for each value of the batch: add those of the "
+            remedy += "dimensions of an event, and no others"
+            raise model_error(f"{problem}: {remedy}", "mismatch")
+
+
+def _find_own(
+    distribution: Any, leading: tuple[int, ...]
+) -> Iterator[tuple[Distribution, tuple[int, ...]]]:
+    """Yield the distributions of one's own in a distribution.
+
+    With each the dimensions of values that are in front of its own batch.
+    """
+    if not type(distribution).__module__.startswith(_PACKAGES):
+        yield distribution, leading
+        return
+    for value in vars(distribution).values():
+        for inner in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(inner, Distribution):
+                more = leading
+                if isinstance(distribution, ExpandedDistribution):
+                    new = len(distribution.batch_shape) - len(inner.batch_shape)
+                    more += distribution.batch_shape[:new]
+                yield from _find_own(inner, more)
 
 
 def is_latent(site: Mapping[str, Any]) -> bool:
@@ -343,14 +399,14 @@ def refuse_parameters(program: Callable[..., None], data: Any, sites: Mapping[st
 
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), jnp.result_type(x)), values)
     arguments = {f"argument {k}": value for k, value in enumerate(data)}
-    parents = _find_parents(program, arguments, shapes)
+    parents = find_parents(program, arguments, shapes)
     if used := sorted({*values} & frozenset().union(*parents.values())):
         problem = f"the site {used[0]} of the model is a numpyro.param, which has no posterior"
         remedy = "draw it with numpyro.sample, with a prior of each array of a network, or make it"
         raise model_error(f"{problem}: {remedy} a constant", "not-supported")
 
 
-def _find_parents(
+def find_parents(
     program: Callable[..., None], data: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, frozenset[str]]:
     """Return what the density of each site, or what it computes, depends on.
@@ -359,6 +415,13 @@ def _find_parents(
         program: a NumPyro program.
         data: its arguments by name.
         values: of sites, or their shapes and types, by site.
+
+    >>> import numpyro
+    >>> from numpyro.distributions import Normal
+    >>> def program():
+    ...     numpyro.sample("y", Normal(numpyro.sample("mean", Normal(0.0, 1.0)), 1.0), obs=2.0)
+    >>> sorted(find_parents(program, {}, {"mean": np.zeros(())})["y"])
+    ['mean']
     """
 
     def densities(**values: Any) -> dict[str, Any]:
@@ -403,7 +466,7 @@ def find_unused(
     >>> find_unused(program, {LISTS: np.zeros(3)}, {"weights": np.zeros(())}, ["gains"])
     'nothing that depends on its weights, so their posterior equals their prior'
     """
-    parents = _find_parents(program, data, latent)
+    parents = find_parents(program, data, latent)
 
     def ancestors(name: str) -> set[str]:
         """Return a site with all latent sites, and the lists, that it is computed from."""

@@ -44,7 +44,8 @@ from bpa_ppl.densities.own_models import (
     refuse_parameters,
     require_shape,
 )
-from bpa_ppl.errors import UsageError, wrong_value
+from bpa_ppl.densities.parametrisation import find_reparametrisations
+from bpa_ppl.errors import UsageError, list_names, wrong_value
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.lists import Lists, find_order
 from bpa_ppl.models.log_linear import log_linear
@@ -448,6 +449,7 @@ class Structure(NamedTuple):
         dims: site -> the names of its dimensions: those of plates or, of a model of lists, those
             that the model and the likelihood declare.
         observations: the number of log likelihoods of one draw.
+        reparametrisations: site -> what suits it, see `find_reparametrisations`.
     """
 
     latent: tuple[str, ...]
@@ -464,6 +466,7 @@ class Structure(NamedTuple):
     shapes: dict[str, tuple[int, ...]]
     dims: dict[str, tuple[str, ...]]
     observations: int
+    reparametrisations: dict[str, str]
 
 
 def inspect_model(target: Target) -> Structure:
@@ -496,6 +499,7 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
     with explain_errors(target.model):
         values = jax.eval_shape(run, target)
         refuse_parameters(target.program, target.data, sites)
+        reparametrisations = find_reparametrisations(target.program, target.data, sites)
     if target.likelihood is None:
         dims = name_dimensions(sites)
     else:
@@ -532,6 +536,7 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
         },
         dims={name: names for name, names in dims.items() if name in sites},
         observations=0 if discrete else sum(_count_likelihoods(sites[n]) for n in observed),
+        reparametrisations=reparametrisations,
     )
 
 
@@ -670,7 +675,7 @@ def require_sites(z: Any, like: Sites) -> None:
     shapes = {name: np.shape(value) for name, value in z.items()} if isinstance(z, dict) else {}
     leading = next(iter(shapes.values()), ())[:2]
     if len(leading) < 2 or shapes != {n: (*leading, *s[2:]) for n, s in expected.items()}:
-        sites = ", ".join(f"{n} ({', '.join(map(str, shape))})" for n, shape in expected.items())
+        sites = list_names(f"{n} ({', '.join(map(str, shape))})" for n, shape in expected.items())
         received = shapes or type(z).__name__
         raise wrong_value(f"z must have the sites {sites}", received, "z", code="mismatch")
 

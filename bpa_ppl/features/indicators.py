@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import is_missing
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, bad_value, locate, suggest_name
+from bpa_ppl.errors import DataError, bad_value, list_names, locate, suggest_name
 from bpa_ppl.features.source import Features, FeatureSource, missing_need
 from bpa_ppl.lists.nbest import NBest, describe_candidate, find_feature
 
@@ -65,7 +65,7 @@ class Indicators(FeatureSource, frozen=True):
             present = [*lists.extras, *names]
             message = (
                 f"no column {self.column}{suggest_name(self.column, present)}: the columns are "
-                f"{', '.join(present) or 'none'}"
+                f"{list_names(present) or 'none'}"
             )
             raise DataError(message, lists.origin, code="missing-column")
         values: Any = lists.extras.get(self.column)

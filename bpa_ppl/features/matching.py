@@ -117,8 +117,8 @@ def match_lists(
     learned = {name: variance[name] for name in mean if name not in default_weights}
     if learned:
         log_info(
-            f"the weights of {', '.join(learned)} start at values learned from public judged lists;"
-            " to turn this off: the weights none:pretrained=false"
+            f"the weights of {list_names(learned)} start at values learned from public judged "
+            "lists; to turn this off: the weights none:pretrained=false"
         )
     pairs = zip(matched.names, matched.values, strict=True)
     values = np.array([mean[n] if n in learned else value for n, value in pairs], np.float64)

@@ -16,7 +16,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.errors import DataError, UsageError, locate, wrong_shape, wrong_value
+from bpa_ppl.errors import DataError, UsageError, list_names, locate, wrong_shape, wrong_value
 from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.lists.nbest import NBest, describe_candidate
 
@@ -102,9 +102,9 @@ class FeatureSource(Component, frozen=True):
         """
         files = self.files()
         if len(paths) != len(files):
-            names, count = ", ".join(files) or "no file", format_count(len(files), "file")
+            names, count = list_names(files) or "no file", format_count(len(files), "file")
             rule = f"{self.label} was made from {names}: give the path of {count}"
-            raise wrong_value(rule, ", ".join(paths), "moved_files")
+            raise wrong_value(rule, list_names(paths), "moved_files")
         remaining, settings = iter(paths), {}
         for name in () if self.holds else self.paths:
             value = getattr(self, name)

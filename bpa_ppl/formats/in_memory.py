@@ -286,7 +286,7 @@ def concatenate(
     for table in tables:
         if names := sorted(set(table.feature_names) ^ set(first.feature_names)):
             problem = (
-                f"{', '.join(names)} is not in both {name_lists(first.origin)} and these lists"
+                f"{list_names(names)} is not in both {name_lists(first.origin)} and these lists"
             )
             raise DataError(f"{problem}: use without", table.origin, code="mismatch")
     tables = [
@@ -295,7 +295,7 @@ def concatenate(
     origins = [table.origin for table in tables]
     ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
     if len(set(ids)) < len(ids) and not renumber:
-        together = " and ".join(dict.fromkeys(map(name_lists, origins)))
+        together = list_names(dict.fromkeys(map(name_lists, origins)))
         problem = f"{together} have sentence ids in common"
         remedy = "concatenate them with renumber=True, which numbers the sentences from 0"
         raise DataError(f"{problem}: {remedy}", parameter="renumber", code="duplicate")

@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from bpa_ppl.errors import DataError, quote
+from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, PREFERENCES, SOURCE, TEXT, TIES
 from bpa_ppl.formats.values import CONVERT, abbreviate
 from bpa_ppl.lists.nbest import DROP
@@ -155,7 +155,7 @@ class _Row:
         places |= {place for place, name in enumerate(models) if name == winner}
         if len(places) != 1:
             problem = f"{self.name(WINNER)} is {abbreviate(winner)}"
-            names = ", ".join([*map(quote, models), *labels][:-1])
+            names = list_names([*map(quote, models), *labels][:-1])
             raise self.error(f"{problem}: write one of {names} or {_TIE}")
         return places.pop()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.errors import DataError, quote, write_option, wrong_value
+from bpa_ppl.errors import DataError, list_names, quote, write_option, wrong_value
 from bpa_ppl.formats.block import CANDIDATES, ID, TEXT
 from bpa_ppl.formats.build import build
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
@@ -199,7 +199,7 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
     if record := json_object(line):
         if is_table(record):
             raise DataError(OF_PANDAS, file.origin, line=1, code="bad-line")
-        names = ", ".join(iter_field_names(record))
+        names = list_names(iter_field_names(record))
         problem = f"no {CANDIDATES}, no {ID} and {TEXT}, no {CHOSEN} and {REJECTED} (the fields "
         problem += f"are {quote(names, 400)}): name them in the format, jsonl:{CANDIDATES}=NAME, "
         problem += f"jsonl:{ID}=NAME,{TEXT}=NAME, jsonl:{CHOSEN}=NAME,{REJECTED}=NAME or "

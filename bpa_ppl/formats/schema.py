@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, is_missing, read_number
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import MEMORY, DataError, locate, quote
+from bpa_ppl.errors import MEMORY, DataError, list_names, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -249,7 +249,7 @@ class Schema:
             problem = f"no {first}, since the column {first} is read as the {taken}"
             remedy, parameter = "name a column for each", "format"
         elif parameter is None:
-            remedy = f"rename the columns, {', '.join(f'NAME to {usual}' for usual in missing)}"
+            remedy = f"rename the columns, {list_names(f'NAME to {usual}' for usual in missing)}"
         elif first in self.names:
             remedy = f"name another one, {setting(*missing)}"
             if first in self.seen or first not in (ID, TEXT):

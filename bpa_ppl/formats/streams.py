@@ -35,6 +35,8 @@ _HEAD = 6  # bytes that show how a file is compressed
 _BLOCK = 1 << 22  # bytes of text in a block
 #: GiB that a compressed file may hold, if it is read in parts, or as a whole.
 _STREAM_GIB, _WHOLE_GIB = 16.0, 1.0
+#: Bytes of the longest line that is read: thousands of times those of real lists, of 45,000 bytes.
+LONGEST_LINE = 1 << 28
 _BOM = b"\xef\xbb\xbf"
 #: What files are that begin with some bytes, and what makes text of them.
 _BINARY = {
@@ -149,13 +151,17 @@ class InputFile:
         """The first line without its end, or all bytes before the first newline or NUL.
 
         Raises:
-            DataError: if the file is empty or cannot be read.
+            DataError: if the file is empty or cannot be read, or the line is too long.
         """
+        length = 0
         while not self._begun or not any(mark in self._begun[-1] for mark in (b"\n", b"\0")):
+            if length > LONGEST_LINE:
+                raise _line_error(self.origin, 1)
             chunk = next(self._chunks, None)
             if chunk is None:
                 break
             self._begun.append(chunk)
+            length += len(chunk)
         beginning = b"".join(self._begun)
         if not beginning:
             raise DataError("no line: create the file again", self.origin, code="no-data")
@@ -165,7 +171,8 @@ class InputFile:
         """Yield the text in blocks of whole lines of at least `size` bytes, 4 MiB by default.
 
         Raises:
-            DataError: if there is a NUL byte in it, as of UTF-16 or a damaged disk.
+            DataError: if there is a NUL byte in it, as of UTF-16 or a damaged disk, or a line is
+                too long.
         """
         return _iter_text_chunks(self._all_chunks(), self.origin, size)
 
@@ -197,7 +204,7 @@ def read_chunks(path: AnyInput) -> Iterator[bytes]:
 
     Raises:
         DataError: if the file cannot be read, its compressed data are damaged or too large when
-            unpacked, or it is not text.
+            unpacked, it is not text, or a line is too long.
 
     >>> import gzip, tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -232,7 +239,7 @@ def _iter_text_chunks(
     chunks: Iterator[bytes], origin: str, size: int | None = None
 ) -> Iterator[bytes]:
     lines_above = 0
-    for block in _whole_lines(_until_nul(chunks), size or _BLOCK):
+    for block in _whole_lines(_limit_lines(_until_nul(chunks), origin), size or _BLOCK):
         require_text(block, origin, lines_above)
         yield block
         lines_above += count_lines(block)
@@ -246,6 +253,31 @@ def _until_nul(chunks: Iterator[bytes]) -> Iterator[bytes]:
             yield chunk[: at + 1]
             return
         yield chunk
+
+
+def _limit_lines(chunks: Iterator[bytes], origin: str) -> Iterator[bytes]:
+    """Yield chunks of text as long as no line is too long.
+
+    Raises:
+        DataError: naming the line, if one is longer than `LONGEST_LINE`.
+    """
+    line, length = 1, 0  # of the line that goes on
+    for chunk in chunks:
+        lines, end = count_lines(chunk), chunk.rfind(b"\n") + 1
+        if length + len(chunk) > LONGEST_LINE:
+            # A chunk is a line of the caller, or shorter.
+            first = chunk.find(b"\n") + 1 or len(chunk)
+            if length + first > LONGEST_LINE or len(chunk) - end > LONGEST_LINE:
+                raise _line_error(origin, line if length + first > LONGEST_LINE else line + lines)
+        yield chunk
+        line, length = line + lines, len(chunk) - end + (0 if lines else length)
+
+
+def _line_error(origin: str, line: int) -> DataError:
+    """Return the error of a line that is too long."""
+    limit = f"{LONGEST_LINE >> 20} MiB" if LONGEST_LINE >> 20 else f"{LONGEST_LINE} bytes"
+    problem = f"a line of more than {limit}, the longest that is read: check what this file is"
+    return DataError(problem, origin, line, code="bad-line")
 
 
 def require_text(block: bytes, origin: str, lines_above: int = 0) -> None:
@@ -290,7 +322,7 @@ def read_text(path: AnyInput) -> str:
     """Return the content of a UTF-8 text file, unpacked as by `read_chunks`.
 
     Raises:
-        DataError: if the file cannot be read, or a line is not UTF-8.
+        DataError: if the file cannot be read, or a line is not UTF-8 or too long.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -298,9 +330,10 @@ def read_text(path: AnyInput) -> str:
     ...     print(read_text(file.name))
     café
     """
-    data = b"".join(_until_nul(_plain_bytes(path, _WHOLE_GIB)))
+    origin = origin_name(path)
+    data = b"".join(_limit_lines(_until_nul(_plain_bytes(path, _WHOLE_GIB)), origin))
     text = decode(data, path, 1)
-    require_text(data, origin_name(path))
+    require_text(data, origin)
     return text
 
 

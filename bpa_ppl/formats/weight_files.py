@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TextIO
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.errors import DataError, UsageError, quote, unknown_name
+from bpa_ppl.errors import DataError, UsageError, list_names, quote, unknown_name
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.streams import (
     AnyInput,
@@ -294,7 +294,7 @@ class MosesIni(WeightFormat, frozen=True):
         template_names = {name for name, _ in self.parse(template, origin)}
         missing = [name for name in weights if name not in template_names]
         if missing:
-            message = f"no weight of {', '.join(missing)} to update: add it to the [weight] section"
+            message = f"no weight of {list_names(missing)} to update: add it to [weight]"
             raise DataError(message, origin, code="missing-weight")
         return "\n".join(
             _replace_in_line(line, weights, origin, number) if weighs else line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
@@ -127,18 +127,13 @@ def text_metrics() -> tuple[str, ...]:
     )
 
 
-def list_reported_metrics(gains: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the names of the metrics that are reported where some metrics are gains.
+def list_reported_metrics() -> tuple[str, ...]:
+    """Return the names of the metrics of texts that comparisons report.
 
-    The mean of TER and BLEU is never one of them: both are always reported.
-
-    >>> list_reported_metrics(["bleu"]), list_reported_metrics(["wer", "ter+bleu"])
-    (('ter', 'bleu'), ('wer', 'ter', 'bleu'))
+    >>> list_reported_metrics()
+    ('ter', 'bleu')
     """
-    names = text_metrics()
-    always = [name for name in names if GAINS[name].reported]
-    others = set(gains).intersection(names).difference(always, ["ter+bleu"])
-    return (*sorted(others), *always)
+    return tuple(name for name in text_metrics() if GAINS[name].reported)
 
 
 def find_distinct(lists: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, Int64]:

@@ -57,7 +57,7 @@ class Metric(Component, frozen=True):
             need references gets an empty tuple per sentence. `counts` gets sources as the keyword
             `sources`, (sentences,), and the columns that `columns` names as the keyword `columns`,
             name -> (candidates,).
-        reported: whether studies and comparisons always report it, if it needs only references.
+        reported: whether comparisons always report it, if it needs only references.
         decimals: the number of decimals of a score that are printed.
         columns: the names of the features and extras that it reads.
         threads: whether threads can score in parallel; otherwise processes do.

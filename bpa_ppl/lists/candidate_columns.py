@@ -17,7 +17,7 @@ from bpa_ppl._runtime.arrays import (
     is_missing,
     read_number,
 )
-from bpa_ppl.errors import DataError, bad_value, suggest_name, write_option
+from bpa_ppl.errors import DataError, bad_value, list_names, suggest_name, write_option
 from bpa_ppl.lists.nbest import NBest, describe_candidate, find_feature
 
 _LISTED = 20  # columns in a message
@@ -81,20 +81,16 @@ def describe_singles(lists: NBest) -> str:
     problem = "every list has one candidate: "
     if systems := next((key for key, of in wide.items() if answers.issuperset(of)), None):
         stubs = [begin for begin, mark in wide if mark == systems[1]]
-        problem += (
-            f"if {' and '.join(wide[systems])} are texts of other systems, make rows of them, "
-        )
+        problem += f"if {list_names(wide[systems])} are texts of other systems, make rows of them, "
         problem += f"in pandas with pandas.wide_to_long(frame, {stubs}, i='ID', j='system', "
         return f"{problem}sep={systems[1]!r}, suffix='.+').reset_index()"
     repeated = [f"{n} ({of} different)" for n, of in texts.items() if 1 < of < len(lists)]
     if repeated:
-        problem += f"name as the id a column that repeats ({', '.join(repeated)}), id=NAME in the "
+        problem += f"name as the id a column that repeats ({list_names(repeated)}), id=NAME in the "
         return f"{problem}format of a file, as in csv:id=NAME"
     problem += "give the candidates of one sentence the same id"
     if others := [name for name in lists.extras if name in answers]:
-        problem += (
-            f", or, if {' and '.join(others)} are texts of other systems, make rows of them, "
-        )
+        problem += f", or, if {list_names(others)} are texts of other systems, make rows of them, "
         problem += f"in pandas with frame.melt('id', {['text', *others]}, 'system', 'answer')"
     return problem
 
@@ -200,7 +196,7 @@ def describe_columns(columns: Mapping[str, Float64 | None]) -> str:
         if numbers is not None and not np.isnan(numbers).all()
     ]
     if not ranges:
-        return f"there are no columns of numbers, only {', '.join(columns) or 'texts'}"
+        return f"there are no columns of numbers, only {list_names(columns) or 'texts'}"
     more = f" and {len(ranges) - _LISTED} more" if len(ranges) > _LISTED else ""
     return f"the columns of numbers are {', '.join(ranges[:_LISTED])}{more}"
 

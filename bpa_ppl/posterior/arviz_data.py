@@ -297,7 +297,7 @@ def describe_dims(group: Group, name: str) -> str:
         remedy = f'call {index}unstack("sample")'
     elif dims and {*SAMPLE_DIMS}.isdisjoint(dims):
         remedy = f'call rename({{"{dims[0]}": "draw"}}).expand_dims("chain")'
-    problem = f"{name} has the dimensions {', '.join(dims) or 'none'}: it needs chain and draw"
+    problem = f"{name} has the dimensions {list_names(dims) or 'none'}: it needs chain and draw"
     return f"{problem}, as ArviZ writes them; {remedy}"
 
 

@@ -296,7 +296,7 @@ class Draws:
         >>> draws.reordered(("b", "a")).mean.tolist()
         [1.0, 0.0]
         """
-        differing = ", ".join(sorted(set(names) ^ set(self.names)))
+        differing = list_names(sorted(set(names) ^ set(self.names)))
         problem = f"posteriors of different features cannot be compared: {differing}"
         _require(not differing, problem, code="mismatch")
         values = self.array[..., find_positions(names, self.names)]

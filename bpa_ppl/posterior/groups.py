@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, list_names
 
 #: The dimensions that all draws have.
 SAMPLE_DIMS = ("chain", "draw")
@@ -58,7 +59,7 @@ def label_groups(
         if not values:
             continue
         if any("/" in name for name in values):
-            problem = f"names in a posterior cannot contain a slash: {', '.join(values):.80}"
+            problem = f"names in a posterior cannot contain a slash: {list_names(values):.80}"
             raise DataError(problem, code="bad-name")
         leading = () if "data" in title else SAMPLE_DIMS
         arrays = {name: np.atleast_1d(array) for name, array in values.items()}
@@ -76,3 +77,28 @@ def label_groups(
                     raise DataError(problem, code="mismatch")
         result[title] = Group(arrays, names, labels, {})
     return result
+
+
+def require_equal_lengths(
+    counts: Mapping[str, Any], origin: str | Path | None = None, remedy: str = ""
+) -> None:
+    """Refuse chains that do not all have the same number of draws.
+
+    Args:
+        counts: the draws of each chain, by what it is called.
+        origin: the file.
+        remedy: what to do, if it is more than words.
+
+    >>> require_equal_lengths({"chain 0": 300, "chain 1": 500, "chain 2": 500})
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: chain 0 has 300 draws, but chain 1 has 500: leave out chains that ...
+    """
+    fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
+    if counts[fewest] < counts[most]:
+        least = counts[fewest]
+        message = (
+            f"{fewest} has {least} draws, but {most} has {counts[most]}: leave out chains that "
+            "stopped early"
+        )
+        message += f", or keep {least} draws of each{remedy and ': '}{remedy}" if least else ""
+        raise DataError(message, origin, code="wrong-length")

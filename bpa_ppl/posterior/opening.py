@@ -33,7 +33,7 @@ from bpa_ppl.posterior.arviz_functions import (
 )
 from bpa_ppl.posterior.draws import Draws, choose_components, importance_weights
 from bpa_ppl.posterior.files import name_file, read_groups
-from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
+from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups, require_equal_lengths
 from bpa_ppl.posterior.selection import (
     NOT_NUMBERS,
     Opened,
@@ -41,13 +41,7 @@ from bpa_ppl.posterior.selection import (
     describe_nothing,
     select_variables,
 )
-from bpa_ppl.posterior.tables import (
-    CSV,
-    read_csv,
-    read_table,
-    require_equal_lengths,
-    split_statistics,
-)
+from bpa_ppl.posterior.tables import CSV, read_csv, read_table, split_statistics
 from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
 
 if TYPE_CHECKING:
@@ -104,7 +98,7 @@ def open_posterior(
     Args:
         data: InferenceData, a DataTree, a Dataset, `Draws`, arrays by name, (chains, draws, …), a
             data frame with the columns chain and draw, the path of a file of NetCDF, of a folder of
-            Zarr or of CSV files (of CmdStan by a pattern), or NumPyro's `MCMC` or emcee's sampler
+            Zarr or of CSV files (of Stan by a pattern), or NumPyro's `MCMC` or emcee's sampler
             after its run.
         name: of the posterior, for messages.
         log_weights: the variable with the importance weights of draws, or their logarithms; `none`
@@ -474,7 +468,7 @@ def open_to_show(
 def read_posterior(posterior: Any) -> InferenceData:
     """Return a posterior in any form as ArviZ's data: InferenceData, or a DataTree with ArviZ 1.
 
-    It is a NetCDF file, a folder of Zarr, CSV files of CmdStan by a pattern such as `output_*.csv`,
+    It is a NetCDF file, a folder of Zarr, CSV files of Stan by a pattern such as `output_*.csv`,
     a CSV file or a data frame with the columns chain and draw; arrays by name, (chains, draws, …);
     NumPyro's `MCMC` or emcee's sampler after its run; or ArviZ's data.
 

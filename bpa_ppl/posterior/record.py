@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Meta, Struct, field, structs
 
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import DataError, quote
+from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.weights import CANONICAL, Start
 
 #: The settings of a component, as in JSON.
@@ -165,14 +165,15 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
         step_setting: the setting that determines the size of the steps of a random walk.
         metric: how the metric was found, if not at the mode.
         modes: the number of modes that a search found, if there are several.
-        jumps: lines on which the density jumps, if chains took many steps or diverged.
+        jumps: lines on which the density jumps, if chains took many steps, diverged or did not mix.
+        jump_sites: the sites at whose values it jumps.
         chosen: the sampler that was chosen automatically.
         chosen_settings: all its settings.
         chosen_because: the reason of this choice.
         drawn_again_because: the diagnostics that earlier draws failed.
+        tried: the samplers that were tried automatically, with the chosen one.
         likelihood_exponent: 1/δ, the power of the likelihood in the importance weights, as in
             Eq. 11 of Sanchis-Trilles & Casacuberta (2015).
-        earlier_lists: the number of lists of earlier posteriors whose draws were weighted again.
     """
 
     pareto_k: float | None = None
@@ -184,12 +185,13 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
     metric: str | None = None
     modes: int | None = None
     jumps: int = 0
+    jump_sites: tuple[str, ...] = ()
     chosen: str | None = None
     chosen_settings: Settings | None = None
     chosen_because: str | None = None
     drawn_again_because: str | None = None
+    tried: tuple[str, ...] = ()
     likelihood_exponent: Positive = 1.0
-    earlier_lists: int = 0
 
 
 class GainColumn(Struct, frozen=True):
@@ -256,7 +258,7 @@ class IndicatorsRecord(Struct, frozen=True):
         if not self.left_out:
             return ""
         return (
-            f"the indicators of {', '.join(self.left_out)} are left out: they do not explain the "
+            f"the indicators of {list_names(self.left_out)} are left out: they do not explain the "
             "order of the candidates of the judged lists (log Bayes factor "
             f"{self.log_bayes_factor:.1f}); to keep them, choose a prior variance"
         )
@@ -285,25 +287,16 @@ class FeatureScale(Struct, frozen=True):
 
     Attributes:
         spread: its standard deviation within the lists, as in `NBest.spread`.
-        lists: the number of lists with two or more candidates.
-        varying: the number of these lists in which it varies.
-        deviations: (11,) the deciles of its standard deviation in a list where it varies.
-        sign: the sign of all values; 0 if they have different signs.
-        agreement: the mean over lists of its correlation with the score by the other features.
-        agreement_deviation: the standard deviation of this correlation over the lists.
-        agreeing: the number of lists in which this correlation is defined.
+        deviation: the median of its standard deviation in the lists where it varies; 0 if these are
+            fewer than five or than half of the lists.
+        sign: the sign of all values other than 0; 0 if they have both signs, or a few are not 0.
         mean: its mean over all candidates; None if it is not recorded.
         slope: the slope of its regression on the score by the other features, over all candidates.
     """
 
     spread: float
-    lists: int = 0
-    varying: int = 0
-    deviations: tuple[float, ...] = ()
+    deviation: float = 0.0
     sign: int = 0
-    agreement: float = 0.0
-    agreement_deviation: float = 0.0
-    agreeing: int = 0
     mean: float | None = None
     slope: float = 0.0
 
@@ -382,6 +375,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
         verdict: the result of the check.
         flat: site -> the number of its cells that the density does not depend on.
         improper: the sites whose priors have no draws: improper, masked and scaled ones.
+        reparametrisations: site -> the call of `numpyro.infer.reparam` that suits it.
         others: further attributes of ArviZ data, from other programs.
 
     >>> record = Record(seed=3, sampler=SamplerRecord(name="imh", settings={"draws": 10}))
@@ -414,6 +408,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     verdict: Verdict | None = field(name="check", default=None)
     flat: dict[str, int] = field(name="cells_without_density", default={})
     improper: tuple[str, ...] = field(name="improper_priors", default=())
+    reparametrisations: dict[str, str] = {}
     others: dict[str, Any] = {}
 
     @property

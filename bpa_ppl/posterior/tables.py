@@ -1,9 +1,9 @@
-"""Tables of draws: data frames with a row for each draw, and CSV files, of CmdStan too."""
+"""Tables of draws: data frames with a row for each draw, and CSV files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -14,38 +14,32 @@ import numpy.typing as npt
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.formats.values import to_numpy
 from bpa_ppl.posterior.arviz_data import LOG_WEIGHT
-from bpa_ppl.posterior.arviz_functions import (
-    arviz_version,
-    import_arviz,
-    split_groups,
-    suggest_call,
-)
-from bpa_ppl.posterior.groups import Group, label_groups
+from bpa_ppl.posterior.groups import Group, label_groups, require_equal_lengths
+from bpa_ppl.posterior.stan import STATISTICS, is_stan, read_stan
 
 #: How the names of CSV files end.
 CSV = ".csv"
 #: The columns with the chain and the draw of a row: of pandas, of R's posterior, of CmdStanPy.
 _CHAIN = ("chain", ".chain", "chain__")
 _DRAW = (".iteration", "iteration", "iter__", "draw", ".draw", "draw__")
-#: The names that ArviZ has for columns of Stan, R's posterior, Turing, NumPyro and emcee.
+#: The names that ArviZ has for columns of Stan, R's posterior, Turing, NumPyro and emcee, and what
+#: Turing records of the density.
 _STATISTICS = {
-    "lp__": "lp",
+    **STATISTICS,
     "lp": "lp",
+    "logjoint": "lp",
     "log_prob": "lp",
-    "accept_stat__": "acceptance_rate",
+    "log_density": "log_density",
+    "logprior": "logprior",
+    "loglikelihood": "loglikelihood",
     "accept_prob": "acceptance_rate",
     "acceptance_rate": "acceptance_rate",
-    "stepsize__": "step_size",
     "step_size": "step_size",
-    "treedepth__": "tree_depth",
     "tree_depth": "tree_depth",
-    "n_leapfrog__": "n_steps",
     "n_steps": "n_steps",
     "num_steps": "n_steps",
-    "divergent__": "diverging",
     "diverging": "diverging",
     "numerical_error": "diverging",
-    "energy__": "energy",
     "hamiltonian_energy": "energy",
     "hamiltonian_energy_error": "energy_error",
     "max_hamiltonian_energy_error": "max_energy_error",
@@ -56,12 +50,10 @@ _STATISTICS = {
 #: A column of ArviZ's `to_dataframe()`: the group, if there are several, the name, and labels of
 #: the cell.
 _OF_GROUP = re.compile(r"\((?:'(\w+)', )?'([^']+)'.*\)")
-#: Methods of CmdStan whose draws are independent. The first draw of `variational` is the mean.
-_INDEPENDENT = ("laplace", "pathfinder", "variational")
 _REMEDY = (
     "a table of draws has a row for each draw, with the columns chain and draw (or .chain and "
-    ".iteration, as write.csv(posterior::as_draws_df(fit)) writes them in R); CmdStan writes a "
-    "file for each chain, which begins with comments"
+    ".iteration, as write.csv(posterior::as_draws_df(fit)) writes them in R); Stan writes a file "
+    "for each chain, which begins with comments"
 )
 
 _Groups = tuple[Mapping[str, Group], Mapping[str, Any]]
@@ -71,7 +63,7 @@ def read_csv(path: str | Path) -> _Groups:
     """Return the groups of CSV files, and the attributes of the whole.
 
     Args:
-        path: of a file, or a pattern of several, such as `output_*.csv`. Of CmdStan each file is a
+        path: of a file, or a pattern of several, such as `output_*.csv`. Of Stan each file is a
             chain; other files have a row for each draw, with the columns chain and draw.
 
     Raises:
@@ -86,7 +78,7 @@ def read_csv(path: str | Path) -> _Groups:
         message = "no such file: give CSV files of draws, as output_*.csv"
         raise DataError(message, path, code="missing-file")
     heads = [_read_head(file) for file in files]
-    names, comments = heads[0]
+    names = heads[0][0]
     for file, (others, _) in zip(files, heads, strict=True):
         if others != names:
             differing = list_names(sorted({*names} ^ {*others})) or "their order"
@@ -95,8 +87,8 @@ def read_csv(path: str | Path) -> _Groups:
                 "run, by a pattern that fits no other file",
                 code="mismatch",
             )
-    if "stan_version_major" in comments and {*names}.isdisjoint(_CHAIN):
-        return _read_cmdstan(files, comments)
+    if any(is_stan(comments) for _, comments in heads):
+        return read_stan(files)
     import pyarrow as pa
     from pyarrow import csv
 
@@ -119,13 +111,13 @@ def read_csv(path: str | Path) -> _Groups:
 
 def _read_head(path: str) -> tuple[list[str], str]:
     """Return the names of the columns of a CSV file, and the comments above them."""
-    comments, line = "", ""
+    comments = ""
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             if not line.startswith("#"):
-                break
+                return [name.strip().strip('"') for name in line.split(",")], comments
             comments += line
-    return [name.strip().strip('"') for name in line.split(",")], comments
+    return [], comments
 
 
 def read_table(table: Any, origin: str | Path | None = None) -> _Groups:
@@ -206,63 +198,3 @@ def _read_column(column: Any) -> npt.NDArray[Any]:
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return to_numpy(column)
     return np.array(column.to_pylist()) if column.length() else np.zeros(0)
-
-
-def require_equal_lengths(
-    counts: Mapping[str, Any], origin: str | Path | None = None, remedy: str = ""
-) -> None:
-    """Refuse chains that do not all have the same number of draws.
-
-    Args:
-        counts: the draws of each chain, by what it is called.
-        origin: the file.
-        remedy: what to do, if it is more than words.
-
-    >>> require_equal_lengths({"chain 0": 300, "chain 1": 500, "chain 2": 500})
-    Traceback (most recent call last):
-    bpa_ppl.errors.DataError: chain 0 has 300 draws, but chain 1 has 500: leave out chains that ...
-    """
-    fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
-    if counts[fewest] < counts[most]:
-        least = counts[fewest]
-        message = (
-            f"{fewest} has {least} draws, but {most} has {counts[most]}: leave out chains that "
-            "stopped early"
-        )
-        message += f", or keep {least} draws of each{remedy and ': '}{remedy}" if least else ""
-        raise DataError(message, origin, code="wrong-length")
-
-
-def _read_cmdstan(files: Sequence[str], comments: str) -> _Groups:
-    """Return the groups of CSV files of CmdStan, each of which is a chain or an approximation."""
-    counts = {}
-    for path in files:
-        with open(path, "rb") as file:
-            rows = sum(1 for line in file if line.strip() and not line.startswith(b"#"))
-        counts[Path(path).name] = max(rows - 1, 0)  # the first one has the names
-    require_equal_lengths(counts, Path(files[0]).parent if len(files) > 1 else files[0])
-    if not max(counts.values()):
-        message = "no draw: give CSV files of CmdStan's method sample"
-        raise DataError(message, files[0], code="no-data")
-    if arviz_version() >= 1:
-        call = suggest_call("#")
-        message = f"ArviZ 1 does not read it: {call}, and save the result by its to_netcdf"
-        raise DataError(message, files[0], code="unknown-format")
-    try:
-        groups, attrs = split_groups(import_arviz().from_cmdstan(list(files), disable_glob=True))
-    # The file may have any content.
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, OSError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        message = f"not output of CmdStan ({reason:.300}): give the CSV files of one run"
-        name = files[0] if len(files) == 1 else list_names(files)
-        raise DataError(message, name, code="damaged") from error
-    method = re.search(r"^# *method *= *(\w+)", comments, re.MULTILINE)
-    if method is None or method[1] not in _INDEPENDENT:
-        return groups, attrs
-    first = int(method[1] == "variational")
-    drawn = groups["posterior"]
-    arrays = {name: values[:, first:] for name, values in drawn.arrays.items()}
-    weights = np.zeros(next(iter(arrays.values())).shape[:2])
-    dims = {name: named[2:] for name, named in drawn.dims.items()}
-    parts = {"posterior": arrays, "sample_stats": {LOG_WEIGHT: weights}}
-    return label_groups(parts, dims=dims), {"sampler": method[1]}

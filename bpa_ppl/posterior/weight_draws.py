@@ -265,8 +265,8 @@ class WeightDraws:
         if missing:
             message = (
                 f"no weight for the lists {list_names(missing)}: the posterior has weights for "
-                f"{', '.join(weights)}; give lists with these features, or default weights for the "
-                "others"
+                f"{list_names(weights)}; give lists with these features, or default weights for "
+                "the others"
             )
             raise DataError(message, weights.origin, parameter="defaults", code="missing-weight")
         matched = match(weights, lists, fixed=())

@@ -9,12 +9,12 @@ from functools import partial
 import jax
 import numpy as np
 from msgspec import structs
-from numpyro.infer.inspect import get_dependencies
 
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count
 from bpa_ppl.densities.mode import has_several_modes, is_too_large, mode_of, modes_of
-from bpa_ppl.densities.target import Sampled, Target, constrain_draws, inspect_model
+from bpa_ppl.densities.own_models import find_parents
+from bpa_ppl.densities.target import Sampled, Target, constrain, constrain_draws, inspect_model
 from bpa_ppl.diagnostics.check.advice import BEST_STEP
 from bpa_ppl.diagnostics.check.check import Report, check_draws, find_shortage
 from bpa_ppl.diagnostics.check.of_samplers import BFMI, Divergences
@@ -96,7 +96,7 @@ class Auto(Sampler, frozen=True):
 
     def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         stage, shortage = "", 1.0
-        earlier = list[str]()
+        earlier, tried = list[str](), dict[str, None]()
         again: str | None = None
         findings: tuple[Finding, ...] | None = None
 
@@ -107,6 +107,7 @@ class Auto(Sampler, frozen=True):
             if shortage > limit:
                 break
             stage = name = SAMPLERS.name_of(engine)
+            tried[name] = None
             sampled = draw(target, seed, report)
             failures = f"earlier draws failed: {', '.join(earlier)}" if earlier else ""
             reason = "; ".join(filter(None, (failures, why)))
@@ -114,6 +115,7 @@ class Auto(Sampler, frozen=True):
                 "chosen": name,
                 "chosen_settings": engine.settings(),
                 "chosen_because": reason,
+                "tried": tuple(tried),
                 "modes": len(modes_of(target)) if has_several_modes(target) else None,
             }
             if self.draws < _MIN_CHECKED_DRAWS:
@@ -230,18 +232,24 @@ class Auto(Sampler, frozen=True):
             main=(WEIGHTS,) if target.has_lists else (),
             dims={**info.dims, **target.dims, **DIMS},
             coords={**target.coords, FEATURE: target.features},
-            record=Record(sampler=record, figures=sampled.figures),
+            record=Record(
+                sampler=record,
+                figures=sampled.figures,
+                reparametrisations=info.reparametrisations,
+            ),
         )
         return check_draws(draws)
 
 
 def _describe_hierarchy(target: Target) -> str:
     """Return which latent site has a distribution that depends on others; empty if none has."""
-    latent = inspect_model(target).latent
+    values = jax.eval_shape(partial(constrain, target), target.start)
+    values = {name: values[name] for name in inspect_model(target).latent if name in values}
+    data = {f"argument {k}": value for k, value in enumerate(target.data)}
     with jax.numpy_rank_promotion("allow"):  # NumPyro needs it
-        dependencies = get_dependencies(target.program, target.data)["prior_dependencies"]
-    for site in latent:
-        if parents := [name for name in latent if name != site and name in dependencies[site]]:
+        of_sites = find_parents(target.program, data, values)
+    for site in values:
+        if parents := [name for name in values if name != site and name in of_sites[site]]:
             return f"a hierarchy: {site} depends on {list_names(parents)}"
     return ""
 

@@ -14,7 +14,7 @@ from numpyro.infer import NUTS
 
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Positive
-from bpa_ppl.densities.jumps import count_jumps
+from bpa_ppl.densities.jumps import find_jumps
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import Sampled, Sites, Target
 from bpa_ppl.posterior.record import Figures
@@ -113,8 +113,9 @@ class Nuts(ChainSampler, frozen=True):
         sampled = self._draw(target, seed, progress)
         if target.is_log_linear or not struggles(sampled, _MANY_STEPS, _MANY_DIVERGENT):
             return sampled
-        jumps = count_jumps(target, sampled.z, seed)
-        return replace(sampled, figures=msgspec.structs.replace(sampled.figures, jumps=jumps))
+        jumps, sites = find_jumps(target, sampled.z, seed)
+        figures = msgspec.structs.replace(sampled.figures, jumps=jumps, jump_sites=sites)
+        return replace(sampled, figures=figures)
 
     def _draw(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         small, default = target.dimension <= _KNOWN_STEP, target.is_log_linear

@@ -12,7 +12,6 @@ from typing import Literal
 import jax
 import numpy as np
 import numpy.typing as npt
-from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
@@ -27,10 +26,10 @@ from bpa_ppl.densities.target import (
     require_lists,
     with_evaluations,
 )
-from bpa_ppl.errors import UsageError, wrong_value
+from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import total
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
+from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.chains import Chains, ChainSampler, run_chains
 from bpa_ppl.samplers.rwm import random_walk
 from bpa_ppl.samplers.sampler import Sampler
@@ -62,19 +61,9 @@ class Heuristic(Sampler, frozen=True):
 
     title = "heuristic sampling (published)"
     exact = False
-    keeps_draws = True
     likelihood = "oracle"
     draws: Count = 1000
     delta: Positive | Literal["lists/12"] = 1.0
-
-    def reweight(self, target: Target, earlier: WeightDraws) -> Sampled:
-        if self.delta == "lists/12":
-            message = (
-                "delta=lists/12 depends on the number of all lists: adapt to all of them at once, "
-                "or give delta as a number"
-            )
-            raise UsageError(message, parameter="delta", code="conflict")
-        return weight_again(target, earlier, self.delta)
 
     def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         """Return S(λ_T) with the logarithms of its weights."""
@@ -142,38 +131,6 @@ def weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
         figures=Figures(likelihood_exponent=1.0 / delta),
     )
     return with_evaluations(sampled)
-
-
-def weight_again(target: Target, earlier: WeightDraws, delta: float) -> Sampled:
-    """Return the vectors of a posterior, weighted by the likelihood of further lists, too.
-
-    The result is that of all lists at once, and takes the time of the new ones.
-
-    Args:
-        target: the posterior of the new lists.
-        earlier: from `weight_vectors` with other lists.
-        delta: the leveraging factor δ.
-
-    Raises:
-        UsageError: if the posterior has another δ.
-    """
-    recorded = 1 / earlier.record.figures.likelihood_exponent
-    if abs(recorded - delta) > _SAME * delta:
-        rule = f"the posterior that is the prior was weighted with delta={recorded:g}"
-        raise wrong_value(rule, delta, "delta", remedy="give the same", code="conflict")
-    sampled = weight_vectors(target, earlier.flat, delta)
-    assert sampled.log_likelihood is not None
-    assert earlier.draws.log_density is not None  # `weight_vectors` records both
-    assert earlier.draws.log_weight is not None
-    log_p = total(sampled.log_likelihood, earlier.shape)
-    lists = 0 if earlier.sentence_ids is None else len(earlier.sentence_ids)
-    count = earlier.record.figures.earlier_lists + lists
-    return replace(
-        sampled,
-        log_density=earlier.draws.log_density + log_p,
-        log_weight=earlier.draws.log_weight + log_p / delta,
-        figures=structs.replace(sampled.figures, earlier_lists=count),
-    )
 
 
 class IsotropicRandomWalk(ChainSampler, frozen=True):

@@ -15,9 +15,11 @@ from numpyro.infer.util import potential_energy
 
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count, CountOrNone, Positive
+from bpa_ppl.densities.jumps import find_jumps
 from bpa_ppl.densities.mode import disperse_starts, require_mode
 from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
 from bpa_ppl.diagnostics.check.advice import BEST_STEP
+from bpa_ppl.posterior.statistics import r_hat
 from bpa_ppl.samplers.chains import Chains, run_chains
 from bpa_ppl.samplers.common_scale import Scaled
 from bpa_ppl.samplers.sampler import Sampler
@@ -73,6 +75,8 @@ def random_walk(
 #: of each value, and with 14 weights R-hat is below 1.01 only from a thousand effective draws on.
 #: Twice as many where the posterior integrates over the scale of its prior and has heavier tails.
 _STEPS_PER_VALUE, _MIN_STEPS = 1.5, 10
+#: Chains of so many draws whose R-hat is larger than this do not mix.
+_FEWEST, _MAX_R_HAT = 100, 1.05
 
 
 class RandomWalkMetropolis(Sampler, frozen=True):
@@ -118,4 +122,15 @@ class RandomWalkMetropolis(Sampler, frozen=True):
         walk = msgspec.structs.replace(self, thinning=thinning)
         sampled = run_chains(walk, target, moments.covariance, start, seed, progress)
         figures = msgspec.structs.replace(mode.figures, step_setting="scale")
+        if not target.is_log_linear and _disagree(sampled.z):
+            jumps, sites = find_jumps(target, sampled.z, seed)
+            figures = msgspec.structs.replace(figures, jumps=jumps, jump_sites=sites)
         return replace(with_evaluations(sampled, thinning), mode=mode.position, figures=figures)
+
+
+def _disagree(z: Sites) -> bool:
+    """Return whether an R-hat of z, with leading dimensions (chains, draws), is too large."""
+    if (shape := np.shape(next(iter(z.values())))[:2])[1] < _FEWEST:
+        return False
+    flat = np.concatenate([np.reshape(of, (*shape, -1)) for of in z.values()], axis=2)
+    return bool((r_hat(np.asarray(flat, np.float64)) > _MAX_R_HAT).any())

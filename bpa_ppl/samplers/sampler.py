@@ -12,7 +12,6 @@ from bpa_ppl.errors import wrong_value
 if TYPE_CHECKING:
     from bpa_ppl._runtime.progress import Reporter
     from bpa_ppl.densities.target import Sampled, Target
-    from bpa_ppl.posterior.weight_draws import WeightDraws
 
 #: The default of `adapt`, and the sampler that it chooses in most cases.
 DEFAULT, USUAL = "auto", "imh"
@@ -30,8 +29,6 @@ class Sampler(Component, frozen=True):
             weights (see `bpa_ppl.densities.weights_target`), and if it is exact also an unknown
             scale of their prior: its steps or proposals do not depend on their units, and it uses
             no names of features.
-        keeps_draws: whether the draws do not depend on the lists, which only weight them: if the
-            prior is a posterior of the same sampler, its draws are weighted again, which is exact.
         packages: the optional packages that it runs, which the extra `compare` installs.
         likelihood: the name of the likelihood that it was published with, which is then its
             default; None takes the default of the gain.
@@ -44,7 +41,6 @@ class Sampler(Component, frozen=True):
     title: ClassVar[str] = ""
     exact: ClassVar[bool] = True
     any_coordinates: ClassVar[bool] = False
-    keeps_draws: ClassVar[bool] = False
     packages: ClassVar[tuple[str, ...]] = ()
     likelihood: ClassVar[str | None] = None
 
@@ -78,24 +74,6 @@ class Sampler(Component, frozen=True):
         PosteriorMode()
         """
         return self
-
-    def keeps(self, posterior: WeightDraws | None) -> bool:
-        """Return whether it weights the draws of a posterior again, which are its own.
-
-        Args:
-            posterior: the one that a prior represents, or None.
-        """
-        if posterior is None or not self.keeps_draws:
-            return False
-        return posterior.record.sampler.name == SAMPLERS.name_of(self)
-
-    def reweight(self, target: Target, earlier: WeightDraws) -> Sampled:
-        """Weight the draws of an earlier posterior again, by the lists of the target.
-
-        Raises:
-            UsageError: if the earlier draws have another setting that matters.
-        """
-        raise NotImplementedError
 
     def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         """Draw from the posterior; the seed is the only source of randomness.

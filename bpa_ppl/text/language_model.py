@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.errors import DataError, wrong_value
+from bpa_ppl.errors import DataError, list_names, wrong_value
 from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.text.ngrams import Tables, count_grams, estimate_probabilities, score_words
 from bpa_ppl.text.words import (
@@ -221,7 +221,7 @@ class MixtureModel(TextModel):
         """
         sentences = list(chain.from_iterable(chain.from_iterable(map(iter_sentences, paths))))
         if not any(sentences):
-            origins = ", ".join(map(origin_name, paths))
+            origins = list_names(map(origin_name, paths))
             message = "no sentence to fit the mixture to: give other text"
             raise DataError(message, origins, code="no-data")
         return cls.fit(models, sentences)

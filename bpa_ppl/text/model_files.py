@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_beginning
 from bpa_ppl.text.language_model import NgramModel, TextModel
 from bpa_ppl.text.ngrams import build_hash_table, choose_table_size, find_numbers
@@ -111,7 +111,7 @@ def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> _TextStatistics
         total += scores.sum()
         known_total += scores[~missing].sum()
     if not sentences:
-        origins = ", ".join(map(origin_name, files))
+        origins = list_names(map(origin_name, files))
         raise DataError("no sentence: give text of the domain", origins, code="no-data")
     perplexity, without_unknown = (
         math.exp(-total / count),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int32, Int64
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.formats.streams import AnyPath, decode, read_chunks
 
 #: The first words of the vocabulary of a language model: numbers 0, 1 and 2.
@@ -224,5 +224,5 @@ def join_texts(
         line = sentence - begins[number] + 1
         raise DataError(message, origins[number], line, code="bad-name")
     if len(text.words) == len(SPECIAL):
-        raise DataError("no word in the text: give sentences", ", ".join(origins), code="no-data")
+        raise DataError("no word in the text: give sentences", list_names(origins), code="no-data")
     return text

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import read_name
+from bpa_ppl.errors import list_names
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import bfmi
 
@@ -18,29 +21,19 @@ _RESERVE = 2.3
 _MAX_FACTOR = (
     100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one
 )
-#: What helps where a part of a posterior is much narrower than the rest, such as a funnel.
-REPARAMETRISE = (
-    "use a non-centred parametrisation (scale × standard normal), in NumPyro by "
-    "numpyro.infer.reparam.LocScaleReparam"
-)
-#: What helps where the density jumps: steps of a Hamiltonian sampler follow its gradient.
-OF_JUMPS = (
-    "the density jumps, which its gradient does not show: sum over the change point, or the "
-    "discrete choice, or put the bound into the support; or use rwm"
-)
-#: What helps where chains stay at different modes.
-OF_MODES = (
-    "the posterior seems to have several modes, between which chains rarely move; if labels can "
-    "be exchanged, order the site, or use functions that do not depend on labels; of an angle at "
-    "the cut of its range, use numpyro.infer.reparam.CircularReparam, or check its cos and sin; "
-    "otherwise use tempering, or a mixture of the modes"
-)
+#: Draws per chain that are advised at most, and of a chain that already has more than the usual
+#: number, how many times as many.
+_MOST_DRAWS, _USUAL_DRAWS, _AGAIN = 20_000, 1000, 4.0
+_NOT_ENOUGH = "raising draws is not enough"
+#: Modes are so many standard deviations apart, and exchanged labels are searched among so many.
+_FAR, _MOST_LABELS = 3.0, 100
 #: The least sound Bayesian fraction of missing information.
 LEAST_BFMI = 0.3
 _OTHER_SAMPLER = "use a sampler that mixes better (nuts)"
 _MARKOV_CHAIN = "use a Markov-chain sampler (nuts, rwm)"
 _LONGER = "raise warmup (burn-in), then draws"
-_ACCEPT, _MAX_ACCEPT = 0.9, 0.99  # target acceptance of NUTS
+#: Target acceptance of NUTS, and a last one where fewer steps diverge with that of before.
+_ACCEPT, _MAX_ACCEPT, _LAST_ACCEPT = 0.9, 0.99, 0.999
 _WARMUP = 1000  # draws that NUTS needs to adapt its metric and step size
 #: The best step in √d standard deviations of a Gaussian posterior, and how often its proposals are
 #: accepted (Roberts, Gelman & Gilks 1997).
@@ -52,7 +45,9 @@ class Advice:
 
     Settings with values to try are named with their sampler, `imh:draws=4000`, as `adapt` and its
     command take them. For draws of other programs, whose settings are unknown, the advice names no
-    values. A sampler that needs other advice has a subclass in `ADVICE`.
+    values. What depends on the program, such as another parametrisation of a site, is only said
+    where the draws record it, with the name of the site. An empty text says that nothing is known
+    to help. A sampler that needs other advice has a subclass in `ADVICE`.
 
     Args:
         draws: with the record of the sampler, if it is known.
@@ -81,11 +76,45 @@ class Advice:
         self.known = settings is not None
         self.settings: dict[str, Any] = settings or {}
         self.count = draws.shape[1]
+        self._draws = draws
+        figures = draws.record.figures
+        #: The samplers that `auto` has tried, with this one.
+        self._tried = {*map(read_name, filter(None, (*figures.tried, self.name)))}
+        #: What helps where the density jumps; empty elsewhere.
+        self._of_jumps = ""
+        if figures.jumps:
+            at = f" at {list_names(figures.jump_sites)}" if figures.jump_sites else ""
+            self._of_jumps = (
+                f"the density jumps{at}, which its gradient does not show: sum over the values "
+                "between which it jumps, as of a discrete site, or put the bound into the support"
+            )
+            self._of_jumps += "" if "rwm" in self._tried else "; or use rwm"
 
     def more_draws(self, shortage: float = MORE) -> str:
         """Return how to get so many times as many effective draws (infinite if unknown)."""
-        more = self._draw_more(shortage)
-        return f"{more or 'raising draws is not enough'}{', or' if more else ';'} {_OTHER_SAMPLER}"
+        if self._of_jumps:
+            return self._of_jumps
+        other = "" if "nuts" in self._tried else _OTHER_SAMPLER
+        if more := self._draw_more(shortage):
+            return f"{more}, or {other}" if other else more
+        return f"{_NOT_ENOUGH}; {other}" if other else _NOT_ENOUGH
+
+    def other_modes(self) -> str:
+        """Return what helps where chains stay at different modes."""
+        problem = "the posterior seems to have several modes, between which chains rarely move; "
+        if angles := self._find_sites("CircularReparam"):
+            calls = "numpyro.infer.reparam.CircularReparam()"
+            return f"{problem}an angle may be at the cut of its range: use {calls} for {angles}"
+        if exchanged := find_exchanged(self._draws):
+            return (
+                f"{problem}the chains exchange the labels of {list_names(exchanged)}: order them "
+                "(numpyro.distributions.transforms.OrderedTransform), or use functions that do "
+                "not depend on labels"
+            )
+        if mirrored := find_mirrored(self._draws):
+            names = list_names(mirrored)
+            return f"{problem}the sign of {names} differs between chains: let the prior keep one"
+        return f"{problem}if only one of them makes sense, let the prior exclude the others"
 
     def more_samples(self, shortage: float) -> str:
         """Return how to get so many times as many effective samples."""
@@ -104,6 +133,8 @@ class Advice:
             settled: whether the second half of the draws agrees better than all of them. Only then
                 a longer warm-up helps.
         """
+        if self._of_jumps:
+            return self._of_jumps
         if not self.known:
             return _LONGER
         warmup = self.settings.get("warmup") if settled else None
@@ -117,36 +148,51 @@ class Advice:
 
     def other_steps(self, larger: bool) -> str:
         """Return how to make steps larger, or else smaller."""
-        return "use nuts"
+        return "" if "nuts" in self._tried else "use nuts"
 
     def fewer_divergences(self) -> str:
         """Return how to avoid divergent transitions."""
-        return self._of_nuts(_MAX_ACCEPT, "raise target_accept")
+        return self._of_nuts("raise target_accept", _MAX_ACCEPT, _LAST_ACCEPT)
 
     def shorter_steps(self) -> str:
         """Return how to make a Hamiltonian sampler take shorter steps."""
-        return self._of_nuts(_MAX_ACCEPT, "take shorter steps")
+        return self._of_nuts("take shorter steps", _MAX_ACCEPT)
 
-    def _of_nuts(self, target: float, action: str) -> str:
-        """Return an action, with the target acceptance of NUTS to try if its settings are known.
+    def _of_nuts(self, action: str, *targets: float) -> str:
+        """Return an action, with the settings of NUTS to try if those of the run are known.
 
-        Another parametrisation helps where these settings were tried.
+        Args:
+            action: what to do.
+            targets: target acceptances, of which the first one that was not tried is advised; the
+                advice is empty if all were.
         """
         if not self.known:
             return action
-        tried = self.settings.get("target_accept"), self.settings.get("warmup")
-        if (tried[0] or 0) >= target and (tried[1] or 0) >= _WARMUP:
-            return REPARAMETRISE
-        name = self.name if "target_accept" in self.settings else "nuts"
-        return action + self.try_settings(name, target_accept=target, warmup=_WARMUP)
+        accept, warmup = (self.settings.get(name) or 0 for name in ("target_accept", "warmup"))
+        for target in targets:
+            if accept < target or warmup < _WARMUP:
+                name = self.name if "target_accept" in self.settings else "nuts"
+                return action + self.try_settings(name, target_accept=target, warmup=_WARMUP)
+        return ""
+
+    def _find_sites(self, reparametrisation: str) -> str:
+        """Return the names of the sites that a class of `numpyro.infer.reparam` suits."""
+        calls = self._draws.record.reparametrisations
+        return list_names(n for n, of in calls.items() if of.startswith(reparametrisation))
 
     def _draw_more(self, shortage: float) -> str:
-        """Return the advice to draw more; empty if so many would be needed that it is useless."""
-        if not shortage * _RESERVE <= _MAX_FACTOR:  # NaN if it is unknown
+        """Return the advice to draw more; empty if so many would be needed that it is useless.
+
+        A chain that was made longer before, and still has far too few effective draws, does not
+        need to be made longer again and again.
+        """
+        factor, is_long = shortage * _RESERVE, self.count > _USUAL_DRAWS
+        if not factor <= _MAX_FACTOR or (is_long and shortage > _AGAIN):  # NaN if it is unknown
             return ""
+        count = round_up(self.count * factor)
         if "draws" not in self.settings:
             return "draw more"
-        return f"draw more{self.try_settings(draws=round_up(self.count * shortage * _RESERVE))}"
+        return f"draw more{self.try_settings(draws=count)}" if count <= _MOST_DRAWS else ""
 
     def try_settings(self, name: str | None = None, **settings: float) -> str:
         """Return settings of a sampler to try, in brackets after an advice.
@@ -173,29 +219,42 @@ class HamiltonianAdvice(Advice):
         super().__init__(draws)
         energy = draws.statistics.get("energy")
         diverging = np.any(draws.statistics.get("diverging", False))
-        # Divergences and energies show a part that no steps suit.
+        # Divergences and energies show a part that no steps suit, such as the neck of a funnel.
         is_narrow = bool(diverging and energy is not None and min(bfmi(energy)) < LEAST_BFMI)
+        #: How to write centred sites, which make funnels; empty if there are none.
+        self._non_centred = ""
+        if centred := self._find_sites("LocScaleReparam"):
+            calls = (
+                one for one in draws.record.reparametrisations.values() if one.startswith("LocS")
+            )
+            call = " or ".join(dict.fromkeys(calls))
+            self._non_centred = f"write {centred} non-centred (numpyro.infer.reparam.{call})"
         #: What helps where no steps and no number of draws do; empty elsewhere.
-        self.remedy = REPARAMETRISE if is_narrow else ""
-        if draws.record.figures.jumps:
-            self.remedy = OF_JUMPS
+        self._remedy = self._of_jumps or (self._non_centred if is_narrow else "")
 
     def agreement(self, shortage: float, settled: bool) -> str:
-        return self.remedy or super().agreement(shortage, settled)
+        return self._remedy or super().agreement(shortage, settled)
 
     def more_draws(self, shortage: float = MORE) -> str:
-        if self.remedy:
-            return self.remedy
+        if self._remedy:
+            return self._remedy
         if more := self._draw_more(shortage):
             return more
-        shorter = self.shorter_steps()
-        return shorter if shorter == REPARAMETRISE else f"raising draws is not enough; {shorter}"
+        others = self._non_centred or self.shorter_steps()
+        return f"{_NOT_ENOUGH}; {others}" if others else _NOT_ENOUGH
 
-    def _of_nuts(self, target: float, action: str) -> str:
-        return self.remedy or super()._of_nuts(target, action)
+    def fewer_divergences(self) -> str:
+        return self._or_non_centred(super().fewer_divergences())
+
+    def shorter_steps(self) -> str:
+        return self._or_non_centred(super().shorter_steps())
+
+    def _or_non_centred(self, advice: str) -> str:
+        """Return an advice about steps, with that about centred sites if there are any."""
+        return self._remedy or "; or ".join(filter(None, (advice, self._non_centred)))
 
     def other_steps(self, larger: bool) -> str:
-        return self._of_nuts(_ACCEPT, "let the warm-up find it")
+        return self._remedy or self._of_nuts("let the warm-up find it", _ACCEPT)
 
 
 class IndependenceAdvice(Advice):
@@ -224,7 +283,7 @@ class WalkAdvice(Advice):
         self.steps_are_sound = low <= self.rate <= high
 
     def more_draws(self, shortage: float = MORE) -> str:
-        if self.steps_are_sound:
+        if self.steps_are_sound or self._of_jumps:
             return super().more_draws(shortage)
         return self.other_steps(larger=self.rate > _BEST_RATE)
 
@@ -234,7 +293,8 @@ class WalkAdvice(Advice):
     def other_steps(self, larger: bool) -> str:
         is_best = np.isclose(self.settings.get("scale", BEST_STEP), BEST_STEP, rtol=0.05)
         value = "" if is_best else self.try_settings(scale=BEST_STEP)
-        return f"{'raise' if larger else 'lower'} scale{value}, or use nuts"
+        other = "" if "nuts" in self._tried or self._of_jumps else ", or use nuts"
+        return f"{'raise' if larger else 'lower'} scale{value}{other}"
 
 
 class IsotropicAdvice(WalkAdvice):
@@ -272,6 +332,79 @@ def find_advice(draws: Draws) -> Advice:
     if sampler.name is not None and sampler.settings is not None:
         kind = ADVICE.get(read_name(sampler.name), kind)
     return kind(draws)
+
+
+def find_exchanged(draws: Draws) -> list[str]:
+    """Return the sites whose cells have changed places in some chains, as labels of a mixture do.
+
+    The means of a chain are then those of the first one in another order, within a standard
+    deviation, and at least one cell is three of them away. Sites of one value are the cells of one
+    vector. Shares, whose sum is a constant, are left out if other sites are exchanged.
+
+    >>> from bpa_ppl.posterior.draws import Draws
+    >>> means = np.array([[-2.0, 2.0], [2.0, -2.0]])[:, None]
+    >>> values = means + np.random.default_rng(0).normal(size=(2, 100, 2)) / 10
+    >>> find_exchanged(Draws({"means": values}, sampled=("means",)))
+    ['means']
+    """
+    arrays = {name: np.asarray(draws.values[name], np.float64) for name in draws.sites}
+    scalars = [name for name, values in arrays.items() if values.ndim == 2]
+    found = []
+    for name, values in arrays.items():
+        for axis in range(2, values.ndim):
+            cells = np.moveaxis(values, axis, 2)
+            if _find_moved(cells.reshape(*cells.shape[:3], -1)).any():
+                found.append(name)
+                break
+    if len(scalars) > 1:
+        together = np.stack([arrays[name] for name in scalars], axis=2)[..., None]
+        found += np.array(scalars)[_find_moved(together)].tolist()
+    shares = [name for name in found if np.allclose(np.ptp(arrays[name].sum(axis=-1)), 0)]
+    return [name for name in found if name not in shares] or found
+
+
+def find_mirrored(draws: Draws) -> list[str]:
+    """Return the sites whose sign differs between chains.
+
+    >>> from bpa_ppl.posterior.draws import Draws
+    >>> values = np.array([[5.0], [-5.0]]) + np.random.default_rng(0).normal(size=(2, 100))
+    >>> find_mirrored(Draws({"x": values}, sampled=("x",)))
+    ['x']
+    """
+    found = []
+    for name in draws.sites:
+        values = np.asarray(draws.values[name], np.float64)
+        means, scale = values.mean(axis=1), _measure_within(values)
+        far = np.abs(means) > _FAR * scale
+        same = np.abs(np.abs(means) - np.abs(means[0])) < scale
+        if (far & same & (np.sign(means) != np.sign(means[0]))).any():
+            found.append(name)
+    return found
+
+
+def _find_moved(values: Float64) -> npt.NDArray[np.bool_]:
+    """Return which rows have the means of others in some chains, (C, D, K, M) ↦ (K,)."""
+    from scipy.optimize import linear_sum_assignment
+
+    count = values.shape[2]
+    moved = np.zeros(count, bool)
+    if count > _MOST_LABELS:
+        return moved
+    means, scale = values.mean(axis=1), _measure_within(values)
+    for chain in means[1:]:
+        shifts = np.abs(chain[:, None] - means[0][None]) / scale[None]
+        costs = np.sqrt((shifts**2).mean(axis=2))  # (row of the chain, row of the first one)
+        _, order = linear_sum_assignment(costs)
+        rows = np.arange(count)
+        far = (shifts[rows, rows].max(axis=1) > _FAR) & (order != rows)
+        if far.any() and costs[rows, order].max() < 1:
+            moved |= far
+    return moved
+
+
+def _measure_within(values: Float64) -> Float64:
+    """Return the standard deviation within chains, (C, D, …) ↦ (…)."""
+    return np.fmax(np.sqrt(values.var(axis=1).mean(axis=0)), np.finfo(float).tiny)
 
 
 def round_up(value: float) -> int:

@@ -33,6 +33,8 @@ _IMPROPER = (
 )
 #: Draws as large as these, under an improper prior, may have no limit.
 _RUNAWAY = 1e8
+#: The figures of the record that only the advice depends on.
+_OF_ADVICE = ("modes", "jumps", "jump_sites", "tried")
 _HEADER = ("diagnostic", "value", "limit", "", "worst at")
 
 
@@ -287,7 +289,7 @@ def _select_covered(draws: Draws, diagnostics: Mapping[str, Diagnostic]) -> Draw
     """
     names = {name for one in diagnostics.values() for name in one.figures}
     recorded = draws.record.figures
-    figures = {name: getattr(recorded, name) for name in (*names, "modes", "jumps")}
+    figures = {name: getattr(recorded, name) for name in (*names, *_OF_ADVICE)}
     sampler = draws.record.sampler
     if recorded.chosen_settings is not None:
         sampler = SamplerRecord(name=recorded.chosen, settings=recorded.chosen_settings)
@@ -300,7 +302,11 @@ def _select_covered(draws: Draws, diagnostics: Mapping[str, Diagnostic]) -> Draw
         main=draws.main,
         dims=draws.dims,
         coords=draws.coords,
-        record=Record(sampler=sampler, figures=Figures(**figures)),
+        record=Record(
+            sampler=sampler,
+            figures=Figures(**figures),
+            reparametrisations=draws.record.reparametrisations,
+        ),
     )
 
 

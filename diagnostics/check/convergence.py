@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Positive, Share
-from bpa_ppl.diagnostics.check.advice import MORE, OF_MODES, round_up
+from bpa_ppl.diagnostics.check.advice import MORE, round_up
 from bpa_ppl.diagnostics.check.diagnostic import FEWEST, REPORTED, Diagnostic, Run
 from bpa_ppl.errors import list_names
 from bpa_ppl.posterior.record import Finding
@@ -68,7 +68,7 @@ class Precision(Diagnostic, frozen=True):
 
     def measure(self, run: Run) -> Finding:
         several = run.at_several_modes
-        remedy = OF_MODES if several else run.advice.more_draws(_find_shortage(run))
+        remedy = run.advice.other_modes() if several else run.advice.more_draws(_find_shortage(run))
         text = f"{self.problem}: {remedy}"
         return self.find_worst(self.values(run), run.names, self.limit, text)
 
@@ -280,7 +280,7 @@ def _find_shortage(run: Run) -> float:
 def _advise_agreement(run: Run, settled: bool) -> str:
     """Return how to make chains agree; `settled`: a longer warm-up may help."""
     if run.at_several_modes:
-        return OF_MODES
+        return run.advice.other_modes()
     return run.advice.agreement(max(_find_shortage(run), MORE), settled)
 
 

@@ -201,7 +201,7 @@ class Diagnostic(Component, frozen=True):
         self, value: float, limit: str, passed: bool, advice: str, where: str = ""
     ) -> Finding:
         """Return a finding with the title of the diagnostic, and `where` its worst value is."""
-        return Finding(self.title, value, where, limit, passed, advice)
+        return Finding(self.title, value, where, limit, passed, advice.removesuffix(": "))
 
     def find_worst(
         self, values: Float64, names: Sequence[str], limit: float, advice: str

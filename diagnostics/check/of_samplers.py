@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.components import Positive
-from bpa_ppl.diagnostics.check.advice import LEAST_BFMI, OF_JUMPS, REPARAMETRISE
+from bpa_ppl.diagnostics.check.advice import LEAST_BFMI
 from bpa_ppl.diagnostics.check.diagnostic import REPORTED, Diagnostic, Run
 from bpa_ppl.posterior.record import Finding
 from bpa_ppl.posterior.statistics import bfmi
@@ -21,8 +22,9 @@ class Divergences(Diagnostic, frozen=True):
 
     def measure(self, run: Run) -> Finding:
         count = int(np.sum(run.draws.statistics["diverging"]))
-        remedy = _or_reparametrise(run.advice.fewer_divergences())
-        return self.finding(count, "= 0", count == 0, f"{count} divergent transitions: {remedy}")
+        diverged = f"{format_count(count, 'divergent transition')}"
+        advice = f"{diverged}: {run.advice.fewer_divergences()}"
+        return self.finding(count, "= 0", count == 0, advice)
 
 
 class BFMI(Diagnostic, frozen=True):
@@ -40,7 +42,7 @@ class BFMI(Diagnostic, frozen=True):
         return run.draws.kind == "chains" and "energy" in run.draws.statistics
 
     def measure(self, run: Run) -> Finding:
-        remedy = _or_reparametrise(run.advice.shorter_steps())
+        remedy = run.advice.shorter_steps()
         slow = f"the energy mixes slowly (BFMI {{value:.2f}}): {remedy}"
         fractions = bfmi(run.draws.statistics["energy"])
         return self.find_worst(fractions, run.chain_labels, self.limit, slow)
@@ -110,8 +112,3 @@ class NewtonDecrement(Diagnostic, frozen=True):
         advice = "the optimisation did not converge: is the density of the model smooth?"
         passed = 0 <= decrement <= self.limit
         return self.finding(decrement, f"≤ {self.limit:g}", passed, advice)
-
-
-def _or_reparametrise(advice: str) -> str:
-    """Return an advice with that of another parametrisation, unless the density jumps."""
-    return advice if advice == OF_JUMPS else "; ".join(dict.fromkeys([advice, REPARAMETRISE]))

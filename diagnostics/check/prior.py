@@ -6,7 +6,6 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Share
-from bpa_ppl.diagnostics.check.advice import OF_MODES
 from bpa_ppl.diagnostics.check.diagnostic import Diagnostic, Run, list_components
 from bpa_ppl.posterior.draws import Draws, importance_weights, kish
 from bpa_ppl.posterior.record import Finding, FromPrior
@@ -48,7 +47,10 @@ class PriorDraws(Diagnostic, frozen=True):
             f"{prior.mean:.3g} and the sd {prior.deviation:.3g}"
         )
         return self.find_worst(
-            np.array([prior.p_value]), [prior.where], self.limit, f"{problem}: {OF_MODES}"
+            np.array([prior.p_value]),
+            [prior.where],
+            self.limit,
+            f"{problem}: {run.advice.other_modes()}",
         )
 
 

@@ -98,7 +98,7 @@ def calibrate(
     jobs: int = 1,
     max_seconds: float | None = None,
     progress: bool | Reporter = False,
-) -> Calibrations:
+) -> list[Calibration]:
     """Run simulation-based calibration of samplers on a posterior.
 
     Parameters are drawn from the prior, and what the program observes is simulated. The ranks of
@@ -117,6 +117,9 @@ def calibrate(
         max_seconds: no replication begins later than so many seconds after the first one.
         progress: True draws a bar on standard error.
 
+    Returns:
+        the calibration of each sampler, true if it passed; `str` gives its table.
+
     Raises:
         DataError: if a posterior cannot be sampled in this way.
         UsageError: if there is no such sampler or setting, the data cannot be simulated, or fewer
@@ -129,15 +132,13 @@ def calibrate(
     ...     mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
     ...     numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
     >>> data = (jnp.zeros(5),)
-    >>> results = calibrate(program, data, samplers=["laplace:draws=200"], replications=20)
-    >>> results[0].names, bool(results)
+    >>> (result,) = calibrate(program, data, samplers=["laplace:draws=200"], replications=20)
+    >>> result.names, bool(result)
     (('mean', 'log likelihood'), True)
     """
     engines, target = resolve_samplers(samplers), find_target(model, args, kwargs)
     options: dict[str, Any] = {"jobs": jobs, "max_seconds": max_seconds, "progress": progress}
-    return Calibrations(
-        calibrate_each(target, engines, replications=replications, seed=seed, **options)
-    )
+    return list(calibrate_each(target, engines, replications=replications, seed=seed, **options))
 
 
 def calibrate_each(
@@ -409,18 +410,6 @@ class Calibration(Outcome):
             share = np.searchsorted(np.sort(ranks), points, side="right") / len(ranks)
             pictures.append(plot(name, [band, Layer(points, share - points, choose_style(0))]))
         return Section(title, [plots(pictures, _READING), table, *notes])
-
-
-class Calibrations(tuple[Calibration, ...]):
-    """The calibrations of some samplers; `bool` is whether all passed, `str` their tables."""
-
-    __slots__ = ()
-
-    def __bool__(self) -> bool:
-        return all(self)
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self))
 
 
 def run_calibration(

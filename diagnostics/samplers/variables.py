@@ -292,7 +292,7 @@ def _take_common(
     common = [v for v in expected if all(v in run.variables for run in runs)]
     if var_names is not None and {*var_names} <= {*common}:
         return list(dict.fromkeys(var_names)), {}
-    has = {run.sampler: ", ".join(run.variables) or "none" for run in runs}
+    has = {run.sampler: list_names(run.variables) or "none" for run in runs}
     described = "; ".join(f"{name} has {variables}" for name, variables in has.items())
     for missing in (v for v in var_names or () if v not in common):
         problem = f"not all posteriors have the variable {missing}: {described}"

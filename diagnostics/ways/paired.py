@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import check_seed
-from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import MINUS, choose_decimals, format_fixed, format_signed, has_width
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.gains.bleu import LengthRatio
@@ -33,9 +33,6 @@ SAME_SIGNS = 6
 #: Lists that are added for the interval of an accuracy and of a difference of two (Agresti & Coull
 #: 1998; Agresti & Caffo 2000): without them, intervals of few lists are too narrow.
 ADDED, ADDED_DIFFERENCES = (0.0, 0.0, 1.0, 1.0), (-1.0, 1.0)
-#: (B, S) how often each test sentence occurs in each of B resamples, and (B, D) their draws of A.
-#: All methods use the same, so that their differences are paired.
-_Resamples = tuple[Float64, Int64]
 _SAMPLES = 1000  # of the paired bootstrap
 
 
@@ -315,46 +312,6 @@ def find_changed(
     return np.array([one != other for one, other in texts], bool)
 
 
-def draw_resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) -> _Resamples:
-    """Draw B = `count` bootstrap samples of sentences and draws.
-
-    >>> occurrences, chosen = draw_resamples(3, sentences=4, draws=2)
-    >>> occurrences.sum(axis=1).tolist(), chosen.shape
-    ([4.0, 4.0, 4.0], (3, 2))
-    """
-    rng = np.random.default_rng(check_seed(seed))
-    uniform = np.full(sentences, 1 / sentences)
-    occurrences = rng.multinomial(sentences, uniform, size=count).astype(np.float64)
-    chosen = rng.integers(draws, size=(count, draws)) if draws else np.zeros((count, 0), np.int64)
-    return occurrences, chosen
-
-
-def score_resamples(
-    counts: Float64, metric: str | Metric, new: _Resamples
-) -> tuple[Float64, Float64, Float64]:
-    """Return the corpus score, averaged over draws of A, of resamples, (B,) each (Koehn 2004).
-
-    They resample sentences and draws, sentences only, and draws only.
-
-    Args:
-        counts: (D, S, K) of the translations chosen with each draw of A.
-        metric: such as "ter" or "bleu".
-        new: B resamples.
-
-    >>> counts = np.array([[[1.0, 4.0], [1.0, 4.0]], [[2.0, 4.0], [2.0, 4.0]]])
-    >>> _, of_sentences, _ = score_resamples(counts, "ter", draw_resamples(2, 2, 2))
-    >>> of_sentences.tolist()
-    [37.5, 37.5]
-    """
-    config, (occurrences, draws) = resolve(metric), new
-    values, all_values = (
-        _score_resamples(counts, config, occurrences),
-        config.value(counts.sum(axis=1)),
-    )
-    both = np.take_along_axis(values, draws, axis=1).mean(axis=1)
-    return both, values.mean(axis=1), all_values[draws].mean(axis=1)
-
-
 def compare_scores(
     lists: NBest,
     before: npt.ArrayLike,
@@ -413,15 +370,12 @@ def bootstrap_interval(
     >>> bootstrap_interval(np.stack([worse, better]), "ter")
     (-25.0, -25.0)
     """
-    resamples = draw_resamples(_SAMPLES, counts.shape[1], seed=seed)[0]
-    values = _score_resamples(counts, resolve(metric), resamples)
+    _, sentences, kinds = counts.shape
+    rng = np.random.default_rng(check_seed(seed))
+    occurrences = rng.multinomial(sentences, np.full(sentences, 1 / sentences), size=_SAMPLES)
+    occurrences = occurrences.astype(np.float64)
+    in_columns = counts.transpose(1, 0, 2).reshape(sentences, 2 * kinds)
+    values = resolve(metric).value((occurrences @ in_columns).reshape(-1, 2, kinds))
     tail = (1 - PROBABILITY) / 2
     low, high = np.quantile(values[:, 1] - values[:, 0], (tail, 1 - tail)).tolist()
     return low, high
-
-
-def _score_resamples(counts: Float64, metric: Metric, occurrences: Float64) -> Float64:
-    """Return (B, C) the corpus scores in each resample of C translations, (C, S, K) counts."""
-    choices, sentences, kinds = counts.shape
-    in_columns = counts.transpose(1, 0, 2).reshape(sentences, choices * kinds)
-    return metric.value((occurrences @ in_columns).reshape(-1, choices, kinds))

@@ -14,7 +14,7 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
-from bpa_ppl.errors import DataError, UsageError, wrong_type, wrong_value
+from bpa_ppl.errors import DataError, UsageError, list_names, wrong_type, wrong_value
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import load_json
 from bpa_ppl.lists.labels import find_positions
@@ -319,12 +319,12 @@ class Prior(NamedTuple):
         missing = [name for name in names if name not in covered]
         if missing:
             message = (
-                f"no feature in the prior {', '.join(missing)}: it has {', '.join(features)}; fix "
-                "the feature at its canonical weight (fixed), or give a prior of all features"
+                f"no feature in the prior {list_names(missing)}: it has {list_names(features)}; "
+                "fix the feature at its canonical weight (fixed), or give a prior of all features"
             )
             raise DataError(message, parameter="prior", code="missing-feature")
         if not self.is_gaussian:
-            problem = f"of the free features {', '.join(names)}, not of {', '.join(features)}"
+            problem = f"of the free features {list_names(names)}, not of {list_names(features)}"
             raise _invalid("prior", problem, "mismatch")
         zeros = dict.fromkeys(covered.difference(names), 0.0)
         return self.conditioned(zeros)._select(names)  # noqa: SLF001
@@ -347,7 +347,7 @@ class Prior(NamedTuple):
         if len(rest) == len(features):
             return self
         if not self.is_gaussian:
-            problem = f"Gaussian to be restricted to {', '.join(rest)}: build it for those"
+            problem = f"Gaussian to be restricted to {list_names(rest)}: build it for those"
             raise _invalid("prior", problem, "not-supported")
         if self.covariance is None:
             return self._select(rest)

@@ -127,15 +127,6 @@ def test_one_list(reranker: Reranker) -> None:
     assert reranker.choose(["a"], {"good": [1.0], "fair": [1.0]}).sure is True
 
 
-def test_the_service_says_what_is_sure(reranker: Reranker) -> None:
-    answer_records = pytest.importorskip("bpa_ppl.extras.judging.serving.app").answer_records
-    candidates = [{"text": "a", "good": 0.0, "fair": 0.0}, {"text": "b", "good": 3.0, "fair": 1.0}]
-    (answer,) = answer_records(reranker, [{"candidates": candidates}])
-    assert answer["sure"] is True
-    (answer,) = answer_records(Reranker(reranker.draws), [{"candidates": candidates}])
-    assert "sure" not in answer
-
-
 def test_lists_of_three_are_refused(reranker: Reranker) -> None:
     lists = from_lists([["a", "b"], ["a", "b", "c"]], [[[0.0, 1.0]] * 2, [[0.0, 1.0]] * 3], JUDGES)
     with raises(DataError, "not-supported", parameter="ask_below", match="list 1 has 3"):

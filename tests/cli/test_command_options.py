@@ -74,14 +74,14 @@ def test_what_everybody_needs_comes_first() -> None:
     assert re.findall(r"│[ *]*(--[\w-]+)", boxes["Options"]) == first_options
     assert "bpa adapt dev.jsonl" in run("adapt", "--help").out.partition("╭")[0]
     boxes = boxes_of()
-    more = ["Lists and priors", "Judges and services", "Studies", "Phrases and language models"]
+    more = ["Lists and priors", "Judges", "Research", "Phrases and language models"]
     assert list(boxes) == ["Everyday", *more, "Help"]
     listed = {title: re.findall(r"^│ ([a-z-]+) ", box, re.M) for title, box in boxes.items()}
     everyday = "lists adapt check trace compare report rerank weights demo"
     assert listed["Everyday"] == everyday.split()
     assert listed["Lists and priors"] == ["features", "oracle", "learn-prior", "convert"]
-    assert listed["Judges and services"] == ["judge", "judges", "serve"]
-    assert listed["Studies"] == ["calibrate", "experiment", "figures", "sweep", "tune"]
+    assert listed["Judges"] == ["judge", "judges"]
+    assert listed["Research"] == ["calibrate", "tune"]
     assert listed["Phrases and language models"] == ["lm", "phrases", "subdomains"]
 
 
@@ -108,7 +108,7 @@ def missing_is_named(words: tuple[str, ...], files: list[str], pattern: str) -> 
 
 def test_help_names_every_choice() -> None:
     """Names are compared as words: `rwm` is a part of `rwm-isotropic`."""
-    tuners = pytest.importorskip("bpa_ppl.extras.studies.tuning.tuner").TUNERS
+    tuners = pytest.importorskip("bpa_ppl.extras.tuning.tuner").TUNERS
     registries = {"sampler": SAMPLERS, "gain": GAINS, "format": NBEST_FORMATS, "rule": RULES}
     shown = {**options_of("tune"), **options_of("rerank"), **options_of("adapt")}
     for option, registry in {**registries, "tuner": tuners}.items():
@@ -116,14 +116,10 @@ def test_help_names_every_choice() -> None:
         assert set(registry) - words == set(), option
 
 
-@pytest.mark.parametrize(
-    "command", ["rerank", pytest.param("serve", marks=pytest.mark.needs_extras)]
-)
-def test_the_options_of_reranking_are_those_of_python(command: str) -> None:
-    """One declaration has an option for Python and for both commands, with its help."""
-    shown = options_of(command)
+def test_the_options_of_reranking_are_those_of_python() -> None:
+    shown = options_of("rerank")
     for name in ChoiceOptions.__annotations__:
-        assert shown[name].parameter.help == options_of("rerank")[name].parameter.help != ""
+        assert shown[name].parameter.help
 
 
 def test_the_options_of_adapt_are_its_declared_settings() -> None:

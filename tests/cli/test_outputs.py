@@ -29,11 +29,11 @@ READ = set(
     re.findall(
         r"\S+",
         """
-        FILES NBEST POSTERIOR POSTERIORS TEXT STUDY SOURCE TARGET ALIGNMENT IN OUT RESULTS
-        --allowed-hosts --bad --data --decoder --derivations --dev --extract --fixed --form --format
-        --gain --gaps --host --kind --in-corpus --induction --judgements --like --method --mixture
+        FILES NBEST POSTERIOR POSTERIORS TEXT SOURCE TARGET ALIGNMENT IN OUT --allowed-hosts --bad
+        --data --derivations --dev --extract --fixed --form --format
+        --gain --gaps --host --in-corpus --induction --judgements --like --method --mixture
         --lists --log-weights --out-corpus --posterior --preset --prior --qrels --reference-sampler
-        --references --return --sampler --scheduler --side --sources --template --test
+        --references --sampler --scheduler --side --sources --template --test
         --test-references --tuner --var-names --weights --without
         """,
     )
@@ -45,11 +45,9 @@ PARSED = {
     "--posterior": "mine={}",  # of `compare`
     **dict.fromkeys(["--default", "--draws", "--likelihood", "--missing"]),
     **dict.fromkeys(["--model", "--price"]),
-    **dict.fromkeys(["--rule", "--samplers", "--set", "--vary"]),
+    **dict.fromkeys(["--rule", "--samplers", "--set"]),
     **dict.fromkeys(["--categorical", "--exclude", "--features", "--missing"]),
 }
-#: What required parameters need that do not take any text.
-FILLED = {"--vary": "draws=5,6"}
 
 
 class Command(NamedTuple):
@@ -100,8 +98,8 @@ def list_commands() -> tuple[list[Command], set[str], set[str]]:
                 is_plain = (*words, one.name) == ("rerank", "--posterior")
                 form = "{}" if is_plain else PARSED.get(one.name) or "{}"
                 text = form.format(text)
-            elif one.name in FILLED or not one.required:
-                text = FILLED.get(one.name, "")
+            elif not one.required:
+                text = ""
             if text:
                 line += [one.name] * (one.name[0] == "-")
                 line += [text] + ["x"] * (one.hint == tuple[str, str])

@@ -16,10 +16,12 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from unittest.mock import patch
 
+import psutil
 import pytest
 from support.command_line import PROGRAM, run, start, succeed
 from support.registries import SAMPLERS
 
+from bpa_ppl import concatenate, read_nbest, write_nbest
 from bpa_ppl.cli import options
 from bpa_ppl.cli.app import main, show_messages
 from bpa_ppl.cli.signals import Ended, ending_signals
@@ -29,6 +31,14 @@ INSTALLED = str(Path(sys.executable).parent / "bpa")
 SENTENCES = 12  # in the lists of the fixture
 CLOSED = 141
 ADAPT = ("adapt", "nbest", "-w", "moses.ini", "--sampler", "map", "-o", "new.nc")
+NORMAL = """
+import numpyro
+import numpyro.distributions as dist
+
+
+def model():
+    numpyro.sample("x", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+"""
 MAP_ALONE = ("--samplers", "map", "--reference-sampler", "imh", "--reference-draws", "600", "-q")
 RERANK = ("rerank", "nbest", "-p", "good.nc", "-q")
 
@@ -61,6 +71,30 @@ def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     assert (process.returncode, out) == (130, "")
     assert err.splitlines()[-1] == "interrupted"
     assert "Traceback" not in err
+    assert sorted(os.listdir()) == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs groups of processes")
+@pytest.mark.parametrize("seconds", [0.0, 0.2, 1.0, 3.0])
+def test_ctrl_c_ends_worker_processes_quietly(folder: Path, seconds: float) -> None:
+    """A terminal sends Ctrl-C to all processes, also while they start."""
+    repeated = concatenate([read_nbest("nbest")] * 4000, renumber=True)
+    write_nbest(repeated, "large")
+    before = sorted(os.listdir())
+    process = start("rerank", "large", "-p", "good.nc", "-o", "out", "-q", "--jobs", "2")
+    main = psutil.Process(process.pid)
+    for _ in range(1200):
+        if len(main.children()) >= 2:
+            break
+        time.sleep(0.05)
+    time.sleep(seconds)
+    children = main.children(recursive=True)
+    for one in (*children, main):
+        one.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "interrupted\n")
+    assert psutil.wait_procs(children, timeout=10)[1] == []
     assert sorted(os.listdir()) == before
 
 
@@ -142,7 +176,8 @@ NO_ROOM = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']"
 def test_ctrl_c_and_a_lack_of_memory_have_no_traceback(
     folder: Path, error: Exception, code: int, last: str
 ) -> None:
-    compare = ("compare", "nbest", "-w", "moses.ini", "-r", "ref", "-o", "new", *MAP_ALONE)
+    Path("normal.py").write_text(NORMAL, "utf-8")
+    compare = ("compare", "--model", "normal.py:model", "-o", "new", *MAP_ALONE)
     with patch.object(SAMPLERS["map"], "sample", side_effect=error):
         results = [run(*ADAPT, "-r", "ref")]
         if code == 130:  # samplers that fail do not stop a comparison; Ctrl-C does

@@ -27,9 +27,9 @@ from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Draws, NBest, Reranker, UsageError, from_lists, rerank
-from bpa_ppl.decoding.drift import feature_scales
 from bpa_ppl.decoding.reranker import with_defaults, without_features
 from bpa_ppl.decoding.rules import AlignedDraws, Decider, Mbr, Predictive
+from bpa_ppl.decoding.scales import feature_scales
 
 #: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
 MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0,mean=0"}

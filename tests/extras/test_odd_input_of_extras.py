@@ -1,11 +1,10 @@
-"""What is given to converters, the service, studies and readers of phrases: used, or refused.
+"""What is given to converters and readers of phrases: used, or refused.
 
 As in `tests/soak/test_odd_input.py`: by one of our errors, which names the file if there is one.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -13,28 +12,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.command_line import use_or_refuse
 from support.damage import edited, samples
 from support.phrase_pairs import numbered
-from support.posteriors import name_weights
 from support.strategies import EDITS, changed, damaged, outcome
 
-import bpa_ppl as bpa
 import bpa_ppl.extras.convert as convert
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
 from bpa_ppl.extras.convert.servers import ANSWERS
-from bpa_ppl.extras.judging.serving.app import application
-from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.extras.phrases.subdomains import Subdomains
 from bpa_ppl.extras.phrases.table_files import read_counts, read_table, write_counts, write_table
 from bpa_ppl.extras.phrases.tables import PhraseCounts
-from bpa_ppl.extras.studies.study import read_study
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extras" / "other-tools.md"
 #: A record of each kind, from the page.
@@ -51,11 +44,7 @@ LISTS = ("fairseq", "kaldi", "marian", "moses", "openai", "plain:list_size=2")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("odd")
-    (folder / "lists").write_bytes(b"0 ||| a cat ||| LM0= -1.5 ||| -1\n1 ||| b ||| LM0= 2 ||| 1\n")
-    (folder / "ref").write_bytes(b"the cat\nb\n")
-    (folder / "weights").write_bytes(b"LM0= 0.5\n")
-    return folder
+    return tmp_path_factory.mktemp("odd")
 
 
 @settings(max_examples=5 * settings.default.max_examples)
@@ -104,84 +93,6 @@ def test_convert_uses_a_damaged_file_or_ends_with_one_line_and_no_output(
     use_or_refuse(f"convert {kind} FILE -o out {' '.join(options)}", folder, content)
 
 
-LIMIT = 100_000  # bytes of the body of a request
-CANDIDATE = {"text": "a cat", "LM0": -1.5, "W": 2}
-REQUEST = {"id": "1", "source": "un chat", "candidates": [CANDIDATE, {**CANDIDATE, "text": "b"}]}
-SOUND = (json.dumps(REQUEST).encode(), "application/json", "/rerank")
-BODIES = (
-    changed(REQUEST).flatmap(changed).map(lambda value: json.dumps(value).encode())
-    | damaged(json.dumps(REQUEST).encode())
-    | st.sampled_from([b"[" * 9000, b'{"candidates":' * 2000, b"9" * 5000, b'"\\ud800"'])
-    | st.sampled_from([LIMIT - 10, LIMIT + 10, 3 * LIMIT]).map(lambda n: b" " * n + b"{}")
-)
-
-
-@given(
-    BODIES,
-    st.sampled_from(["application/json", "application/x-ndjson", "a/b; =", "\xff"]),
-    st.sampled_from(["/rerank", "//rerank", "/%00", "/rerank?x=" + "a" * 999]),
-)
-@example(*SOUND)
-def test_the_service_answers_odd_requests_or_refuses_them(
-    body: bytes, content_type: str, address: str
-) -> None:
-    draws = name_weights(np.random.default_rng(3).normal(size=(2, 5, 2)), ("LM0", "W"))
-    reranker = partial(bpa.Reranker, draws, unchecked=True)
-    transport = httpx.ASGITransport(application(reranker, Limits(max_body=LIMIT)))
-    headers = {"Content-Type": content_type.encode("latin-1")}
-
-    async def status_of() -> int:
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return (await client.post(address, content=body, headers=headers)).status_code
-
-    status = asyncio.run(status_of())
-    assert status == 200 or 400 <= status < 500
-    assert status == 200 or (body, content_type, address) != SOUND
-
-
-STUDY = b"""sizes = [1, 2]
-draws = 2
-seed = 3
-methods = ["canonical", "imh", "mert", "mine"]
-columns = ["mqm"]
-[domains.one]
-weights = "weights"
-adapt = "lists"
-adapt_references = ["ref"]
-held_out = 1
-[domains.two]
-weights = "weights"
-adapt = "lists"
-adapt_references = ["ref"]
-test = "lists"
-test_references = ["ref"]
-first_id = 0
-[variants.mine]
-like = "imh"
-likelihood = "margin"
-gamma = 4
-[sweeps.prior]
-setting = "variance"
-values = [0.01, 1.0]
-methods = ["imh"]
-sizes = [2]
-"""
-VALUES = [
-    *("inf", "nan", "-1", "1e400", "9" * 30, "9" * 5000, "true", "[]", "{}", '""', "'a'", "[[]]"),
-    *('"/dev/zero"', '"."', '"none"', '"\\u0000"', "2026-01-01", "0x10", '"numpyro:HMC"', '"x"'),
-    *('"imh"', '["imh", "imh"]', "[0]", "{a=1}", "[" * 2000, "{a=" * 500, '"""', '"numpyro:x"'),
-]
-
-
-@given(st.integers(0, len(STUDY.splitlines()) - 1), st.sampled_from(VALUES))
-def test_a_study_with_an_odd_value_is_read_or_refused(folder: Path, line: int, value: str) -> None:
-    lines = STUDY.decode().splitlines()
-    lines[line] = f"{lines[line].partition(' = ')[0]} = {value}"
-    path = folder / "study.toml"
-    path.write_text("\n".join(lines), "utf-8")
-    outcome(lambda: read_study(path), path)
-
-
 COUNTS = b"un ||| a ||| 3\nun ||| one ||| 1\nle chat ||| the cat ||| 2.5\n"
 EXTRACT = b"un ||| a ||| 0-0\nun ||| one ||| 0-0\nle chat ||| the cat ||| 0-0 1-1\n"
 TABLE = b"un ||| a ||| 0.6 0.75\nun ||| one ||| 0.9 0.25\n"
@@ -197,7 +108,6 @@ def count(path: Path) -> None:
 
 
 READERS: list[tuple[bytes, Callable[[Path], Any]]] = [
-    (STUDY, read_study),
     (COUNTS, count),
     (EXTRACT, count),
     (TABLE, copy_table),

@@ -12,9 +12,9 @@ from support.seeds import WEIGHTS, refuses_invalid_seeds
 
 from bpa_ppl import NBest
 from bpa_ppl.extras.demo.demo import run_demo
-from bpa_ppl.extras.studies.tuning.reestimation import reestimate
-from bpa_ppl.extras.studies.tuning.tuner import TUNERS
-from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
+from bpa_ppl.extras.tuning.reestimation import reestimate
+from bpa_ppl.extras.tuning.tuner import TUNERS
+from bpa_ppl.extras.tuning.weight_trace import WeightTrace
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: partial(reestimate, weights=WEIGHTS, tuner=name) for name in TUNERS},

@@ -18,8 +18,9 @@ import pytest
 from support.raising import raises
 from support.user_files import compress_zstd, stream_zstd
 
-from bpa_ppl import read_nbest
+from bpa_ppl import read_nbest, read_weights
 from bpa_ppl.errors import DataError
+from bpa_ppl.formats.references import read_references
 from bpa_ppl.formats.streams import (
     atomic_path,
     atomic_writer,
@@ -95,6 +96,29 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
     monkeypatch.setattr("bpa_ppl.formats.streams._WHOLE_GIB", 0.0005)
     with raises(DataError, "damaged", match="bomb"):
         read(tmp_path / "bomb")
+
+
+@pytest.mark.parametrize("kind", ["", *COMPRESS])
+@pytest.mark.parametrize("read", [read_lines, read_nbest, read_weights, read_references])
+@pytest.mark.parametrize("lines", [0, 3])
+def test_a_line_that_is_too_long_is_refused(
+    tmp_path: Path, kind: str, read: Callable, lines: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.streams.LONGEST_LINE", 1000)
+    data = b"0 ||| a cat ||| LM0= 1 ||| 1\n" * lines + b"a" * 300_000
+    (tmp_path / "file").write_bytes(COMPRESS[kind](data) if kind else data)
+    with raises(DataError, "bad-line", line=lines + 1, match="file:.* 1000 bytes"):
+        read(tmp_path / "file")
+
+
+def test_long_lines_are_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.streams.LONGEST_LINE", 100_000)
+    lines = ["a" * 99_000, "b", "c" * 99_999]
+    assert read_lines("\n".join(lines).encode()) == lines
+    assert read_lines(lines) == lines
+    for line, longer in enumerate(([f"{lines[0]:100001}"], ["b", lines[2] + "cc", "d"])):
+        with raises(DataError, "bad-line", line=line + 1):
+            read_lines(longer)
 
 
 @pytest.mark.parametrize(

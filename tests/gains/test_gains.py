@@ -248,7 +248,7 @@ def test_sentence_scores_are_enough_for_oracles_and_gains() -> None:
 def test_counts_and_value_are_enough_to_tune(
     tuner: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reestimate = pytest.importorskip("bpa_ppl.extras.studies.tuning.reestimation").reestimate
+    reestimate = pytest.importorskip("bpa_ppl.extras.tuning.reestimation").reestimate
     monkeypatch.setattr(GAINS, "registered", {})
     GAINS.register("lengths", Lengths)
     worse = with_references([["a b c", "a b", "x"], ["a", "b c"]])

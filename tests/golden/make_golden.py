@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests python tests/golden/make_golden.py
 
-From the data of the demo: lists with a posterior, a learned prior, a journal of judgements, weights
-and a study; and `expected.json`, with what this version makes of them.
+From the data of the demo: lists with a posterior, a learned prior, a journal of judgements and
+weights; and `expected.json`, with what this version makes of them.
 """
 
 from __future__ import annotations
@@ -107,9 +107,6 @@ def main() -> None:
     answers = write_journal(
         FOLDER / "journal.jsonl", bpa.read_nbest(FOLDER / "lists.jsonl", features=FEATURES)
     )
-    study = (ROOT / "examples" / "study.toml").read_text("utf-8")
-    study = study.replace("demo_data/", "../../examples/demo_data/")
-    (FOLDER / "study.toml").write_text(study, "utf-8")
     with tempfile.TemporaryDirectory() as folder:
         content = {
             "version": bpa.__version__,

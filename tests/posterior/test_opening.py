@@ -106,8 +106,6 @@ FORMS: dict[str, Callable[[], Any]] = {
 def test_all_functions_take_all_forms(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if form == "CmdStan" and arviz_version() >= 1:
-        pytest.skip("ArviZ 1 has no reader of CSV files of CmdStan")
     monkeypatch.chdir(tmp_path)
     data = FORMS[form]()
     draws = open_draws(data).draws
@@ -213,22 +211,6 @@ def test_files_of_a_pattern_have_the_same_columns(
         Path("output_2.csv").write_text(text.replace("mu,tau", header))
         with raises(DataError, "mismatch", match=r"output_1\.csv and output_2\.csv have other"):
             bpa.check("output_*.csv")
-
-
-@pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 does not read files of CmdStan")
-@pytest.mark.parametrize("method", ["pathfinder", "variational", "laplace"])
-def test_approximations_are_independent_draws(
-    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_cmdstan(Path(), ["mu"], MU[:1, :, None])
-    text = Path("output_1.csv").read_text()
-    Path("output_1.csv").write_text(text.replace("method = sample (Default)", f"method = {method}"))
-    report = bpa.check("output_1.csv")
-    first = int(method == "variational")  # its mean
-    assert (report.sampler, report.shape) == (method, (1, SHAPE[1] - first))
-    assert [finding.name for finding in report.rows] == ["ESS of the weights"]
-    assert "independent draws: there is no R-hat" in str(report)
 
 
 def follow(error: Exception, start: str, **names: Any) -> Any:
@@ -431,9 +413,13 @@ def test_statistics_of_other_programs_are_no_variables() -> None:
     """Turing's table, ArviZ's `to_dataframe()` and NumPyro's fields; divergences count in each."""
     wild = np.arange(MU.size).reshape(SHAPE) % 3 == 0
     internals = {"lp": -(MU**2), "tree_depth": 3.0 + 0 * MU, "n_steps": 7.0 + 0 * MU}
+    # MCMCChains has these of Turing's samplers of different versions.
+    densities = dict.fromkeys(("log_density", "logprior", "loglikelihood", "logjoint"), -(MU**2))
     of_groups = {"('posterior', 'mu')": MU, "('sample_stats', 'diverging')": wild}
     for statistics, variables in (
         (internals | {"numerical_error": wild}, {"mu": MU}),
+        (internals | densities | {"numerical_error": wild, "is_accept": ~wild}, {"mu": MU}),
+        (densities | {"numerical_error": wild}, {"mu": MU}),
         (internals | {"divergent__": wild}, {"mu": MU}),
         ({"log_prob": -(MU**2), "diverging": wild}, {"mu": MU}),
         ({}, of_groups),

@@ -100,10 +100,9 @@ FULL = Record(
         chosen_because="it fits",
         drawn_again_because="R-hat",
         likelihood_exponent=0.05,
-        earlier_lists=2,
     ),
     from_prior=FromPrior(effective=900.0, p_value=0.5, where="LM0", mean=0.1, deviation=0.2),
-    feature_scales={"LM0": FeatureScale(1.5, 9, 8, (0.5, 1.0), -1, 0.25, 0.125, 8)},
+    feature_scales={"LM0": FeatureScale(1.5, 0.75, -1, 0.5, 0.125)},
     comparison={"unit": "mqm", "rows": [["a", None]]},
     options={"weights": "none", "seed": 3},
     verdict=Verdict(False, "5f", (Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "more"),)),
@@ -111,6 +110,14 @@ FULL = Record(
     improper=("mu",),
     others={"note": "ä", "list": [1, {"a": None}], "ratio": 0.5},
 )
+
+
+def test_what_earlier_files_record_of_features_is_ignored() -> None:
+    tree = to_arviz(draws_of_all_kinds().draws)
+    earlier = {"lists": 9, "deviations": [0.5, 1.0], "agreement": 0.25, "sign": -1}
+    tree.attrs["feature_scales"] = json.dumps({"LM0": {"spread": 1.5, **earlier}})
+    record = as_weight_draws(tree).record
+    assert record.feature_scales == {"LM0": FeatureScale(spread=1.5, sign=-1)}
 
 
 def parts(record: Record) -> list[Record]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,12 @@ import numpyro.distributions as dist
 import pytest
 from support import reference_model
 from support.posteriors import with_parts
-from support.published_samples import CANONICAL, ORACLE, check_further_lists, log_weights
+from support.published_samples import CANONICAL, ORACLE, log_weights
 from support.published_samples import lists as lists
 from support.raising import raises
 from support.targets import starting_at_zero
 
-from bpa_ppl import DataError, NBest, Prior, UsageError, adapt, as_weight_draws, rerank
-from bpa_ppl.extending import StartingWeights
+from bpa_ppl import NBest, Prior, UsageError, adapt, as_weight_draws, rerank
 from bpa_ppl.samplers.published import Heuristic, perturb
 
 
@@ -61,10 +59,6 @@ def test_weights_and_decisions_are_those_of_the_paper(lists: NBest, delta: float
         assert result.probability[sentence] == pytest.approx(p.max(), rel=1e-4)
 
 
-def test_further_lists_give_the_posterior_of_all_lists(tmp_path: Path) -> None:
-    check_further_lists("heuristic:delta=1.0", tmp_path)
-
-
 def test_delta_by_the_number_of_lists_is_a_twelfth_of_it(lists: NBest) -> None:
     by_size = heuristic(lists, delta="lists/12", prior="isotropic:variance=0.2")
     sample = by_size["posterior"]["weights"].values[0]
@@ -83,20 +77,7 @@ def test_delta_is_a_positive_number_or_one_share(delta: Any) -> None:
         Heuristic(delta=delta)
 
 
-def test_delta_by_the_number_of_lists_cannot_be_continued(lists: NBest) -> None:
-    prior = Prior.of(heuristic(lists, delta="lists/12"), unchecked=True)
-    with raises(UsageError, "conflict", parameter="delta", match="adapt to all of them at once"):
-        heuristic(lists, delta="lists/12", prior=prior)
-
-
-def test_a_prior_that_the_heuristic_sample_cannot_continue(lists: NBest) -> None:
-    prior = Prior.of(heuristic(lists, delta=4.0), unchecked=True)
-    with raises(UsageError, "conflict", parameter="delta", match="delta=4"):
-        heuristic(lists, delta=2.0, prior=prior)
-    with raises(DataError, "mismatch", parameter="prior", match="More"):
-        start = StartingWeights(CANONICAL, defaults={"More": 0.1})
-        heuristic(lists.with_features("More", np.zeros(9)), weights=start, prior=prior)
-    # Fewer draws of weight than features are no Gaussian.
+def test_a_sample_with_fewer_draws_of_weight_than_features_is_no_prior(lists: NBest) -> None:
     alone = as_weight_draws(heuristic(lists))
     alone = with_parts(alone, log_weight=np.where(np.arange(51) == 3, 0.0, -np.inf)[None])
     prior = Prior.of(alone, unchecked=True)

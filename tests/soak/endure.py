@@ -37,21 +37,20 @@ COMMANDS = {
     "rerank": "rerank nbest -p good.nc -q -o out.txt --details out.tsv",
     "weights": "weights good.nc -o out.json",
     "report": "report good.nc -q -o out.html",
-    "tune": "tune first -q -r ref -w moses.ini -o tuned.json --tuner mira --set epochs=20 "
-    "--decoder 'test -e {weights} && cp decoded {nbest}'",
+    "tune": "tune first -q -r ref -w moses.ini -o tuned.json --tuner mira --set epochs=20",
     "lm": "lm ref -q -o out.arpa",
     "learn-prior": "learn-prior drawn.nc other.nc --unchecked -q -o prior.json",
     "oracle": "oracle nbest -r ref -q -o best.txt",
     "features": "features nbest --add length -q -o out.jsonl",
     "phrases": "phrases extract ref ref aligned -q -o table.gz",
 }
-_INPUTS = {"nbest", "decoded", "first", "ref", "aligned", "moses.ini"}
+_INPUTS = {"nbest", "first", "ref", "aligned", "moses.ini"}
 _POSTERIORS = {"good.nc": "map", "drawn.nc": "imh", "other.nc": "laplace"}
 
 
 def prepare(folder: Path, sentences: int = 40, candidates: int = 20) -> None:
     """Write lists, references, weights and posteriors."""
-    for name, size in (("decoded", candidates), ("first", candidates // 2), ("nbest", candidates)):
+    for name, size in (("first", candidates // 2), ("nbest", candidates)):
         write_small_demo(folder, sentences, size)
         (folder / "nbest").rename(folder / name)
     # Each word is aligned with itself.
@@ -83,8 +82,7 @@ def outputs(folder: Path, names: list[str]) -> dict[str, bytes]:
 
 def leftovers(folder: Path, names: list[str]) -> list[str]:
     """Return the files in a folder that are neither input nor output."""
-    kept = {f"{name}.rounds" for name in names}  # state for resuming a loop
-    return sorted(set(os.listdir(folder)) - _INPUTS - set(_POSTERIORS) - set(names) - kept)
+    return sorted(set(os.listdir(folder)) - _INPUTS - set(_POSTERIORS) - set(names))
 
 
 def kills(times: int, seed: int, chosen: list[str]) -> Iterator[str]:
@@ -185,8 +183,6 @@ def _error_fault(done: subprocess.CompletedProcess, written: list[str]) -> str:
     *notes, error = done.stderr.splitlines() or [""]
     if done.returncode != 2:
         return "another exit code"
-    if error.startswith("error: the decoder command failed"):
-        return ""
     if error.startswith("error: output: ") and "TMPDIR" in error:  # an imported library failed
         return ""
     if not error.startswith("error: ") or not any(name in error for name in written):

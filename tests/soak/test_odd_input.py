@@ -2,8 +2,8 @@
 
 Refused means by one of our errors, of one line, which names the file if there is one. A command
 ends with exit code 2 and writes nothing then. `tests/formats/test_damaged_lists.py` has the formats
-of lists and weights, `tests/extras/test_odd_input_of_extras.py` the converters, the service and the
-studies. More examples: `--hypothesis-profile soak`.
+of lists and weights, `tests/extras/test_odd_input_of_extras.py` the converters.
+More examples: `--hypothesis-profile soak`.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ import pytest
 
 HAS_EXTRAS = find_spec("bpa_ppl.extras") is not None
 #: The commands that the extras bring.
-COMMANDS = {"convert", "demo", "experiment", "figures", "judge", "judges"}
-COMMANDS |= {"phrases", "serve", "subdomains", "sweep", "tune"}
+COMMANDS = {"convert", "demo", "judge", "judges", "phrases", "subdomains", "tune"}
 
 
 def require_extras() -> None:

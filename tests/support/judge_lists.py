@@ -59,7 +59,7 @@ def running(session: Session) -> Iterator[str]:
     import uvicorn
 
     from bpa_ppl.extras.judging.app import judging_application
-    from bpa_ppl.extras.judging.serving.web import listen
+    from bpa_ppl.extras.judging.web import listen
 
     with listen("127.0.0.1", 0) as listening:
         app = judging_application(session, TOKEN)

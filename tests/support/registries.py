@@ -27,7 +27,7 @@ REGISTRIES: dict[str, Registry] = {
     "WEIGHT_FORMATS": WEIGHT_FORMATS,
 }
 if HAS_EXTRAS:
-    from bpa_ppl.extras.studies.tuning.tuner import TUNERS
+    from bpa_ppl.extras.tuning.tuner import TUNERS
 
     REGISTRIES["TUNERS"] = TUNERS
 

@@ -1,4 +1,4 @@
-"""A small part of the demo's data, for tests that run commands and studies."""
+"""A small part of the demo's data, for tests that run commands."""
 
 from __future__ import annotations
 

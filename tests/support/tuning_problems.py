@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl.extras.studies.tuning.tuner import TuningLists, TuningProblem
+from bpa_ppl.extras.tuning.tuner import TuningLists, TuningProblem
 from bpa_ppl.gains.gains import resolve
 
 

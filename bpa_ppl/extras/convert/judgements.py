@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bpa_ppl.errors import quote
+from bpa_ppl.errors import list_names, quote
 from bpa_ppl.extras.convert.records import (
     Failures,
     Lists,
@@ -201,7 +201,7 @@ def _read_texts(
     """Return the two texts that are compared, from fields of a record."""
     for option, name in zip(("first", "second"), names, strict=True):
         if name not in fields:
-            problem = f"no field {name} in its {where} (there are {', '.join(fields)}): name the "
+            problem = f"no field {name} in its {where} (there are {list_names(fields)}): name the "
             record.refuse(what, f"{problem}one of the {option} text, --{option} NAME")
         if not isinstance(fields[name], str):
             problem = f"{name} in its {where} is {abbreviate(fields[name])}, not a text: name the "

@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from bpa_ppl.extras.judging.questions import Outlook
-from bpa_ppl.extras.judging.serving.web import Refused, read_body, static_routes, web_application
 from bpa_ppl.extras.judging.session import Session
+from bpa_ppl.extras.judging.web import Refused, read_body, static_routes, web_application
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.text.differences import Parts, mark_differences
 
@@ -115,7 +115,7 @@ async def _read(request: Request) -> _Body:
     Raises:
         Refused: if it is too large, or not JSON as expected.
     """
-    _, body = await read_body(request, _LIMIT, "write a shorter correction")
+    body = await read_body(request, _LIMIT, "write a shorter correction")
     try:
         return msgspec.json.decode(body, type=_Body)
     # Python reads no integers of thousands of digits.

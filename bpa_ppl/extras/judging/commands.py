@@ -1,4 +1,4 @@
-"""`bpa judge` and `bpa serve`, which listen on a port, and `bpa judges`."""
+"""`bpa judge`, which listens on a port, and `bpa judges`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Unpack
+from typing import Annotated
 
 from cyclopts import Group, Parameter
 
@@ -14,13 +14,12 @@ from bpa_ppl._runtime.arguments import require_extra
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
-from bpa_ppl.errors import DataError, UsageError, unknown_name
-from bpa_ppl.extras.judging.serving.limits import Limits
+from bpa_ppl.errors import UsageError, unknown_name
 from bpa_ppl.features.recipe import choose_roles, roles_for
 from bpa_ppl.posterior.files import read_weight_draws
 
 #: The box of the commands in `bpa --help`.
-HELP_BOX = "Judges and services"
+HELP_BOX = "Judges"
 #: A box of the help of a command.
 _SERVER = Group("Server", sort_key=8)
 _PICTURES = (".png", ".svg", ".pdf")
@@ -86,10 +85,10 @@ def judge(
     lists = formats.read(nbest, sources=sources, roles=roles)
     options = shared.given_options(columns=columns)
     options |= {} if prior is None else {"prior": shared.parse_prior(prior, unchecked=unchecked)}
-    require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
+    require_extra("judging needs Starlette and uvicorn", "judge", "starlette", "uvicorn")
     from bpa_ppl.extras.judging.app import judging_application
-    from bpa_ppl.extras.judging.serving.web import run
     from bpa_ppl.extras.judging.session import Session
+    from bpa_ppl.extras.judging.web import run
     from bpa_ppl.formats.streams import require_writable
 
     require_writable(output)
@@ -160,47 +159,3 @@ def judges(
     if output is not None:
         write_figure(result.figure(), output, dpi=150)
         shared.echo_status(f"wrote {output}", quiet)
-
-
-def serve(
-    posterior: shared.PosteriorPath,
-    /,
-    *,
-    address: _Address = _Address(),
-    limits: Annotated[Limits, Parameter(name="*")] = Limits(),
-    quiet: shared.Quiet = False,
-    **options: Unpack[shared.ChoiceOptions],
-) -> None:
-    """Serve a posterior over HTTP: POST lists to /rerank.
-
-    The page at / reranks a list that is pasted there, /model says what the model expects, and
-    /openapi.json describes the service. A hangup signal loads the posterior again: it must be a
-    file, not a pipe. If the new one is refused, an error is logged, and the old one is served on.
-
-    Example: `bpa serve posterior.nc --port 8080`
-    """
-    restore_signals(hangup=False)  # the posterior is read later
-    require_extra("serving needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
-    from bpa_ppl.decoding.reranker import Reranker
-    from bpa_ppl.extras.judging.serving.app import serve as run
-
-    def load() -> Reranker:
-        if posterior.exists() and not posterior.is_file():  # to open a pipe may take forever
-            raise DataError(
-                "not a file, but a folder, a pipe or a device, which a service cannot load again: "
-                "save the posterior to a file",
-                posterior,
-            )
-        return Reranker(posterior, **options)
-
-    def ready(url: str) -> None:
-        shared.echo_status(f"serving {posterior} at {url}", quiet)
-
-    run(
-        load,
-        host=address.host,
-        port=address.port,
-        allowed_hosts=address.allowed_hosts or (),
-        limits=limits,
-        ready=ready,
-    )

@@ -35,7 +35,7 @@ from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
 from bpa_ppl.diagnostics.ways.paired import estimate_error
 from bpa_ppl.diagnostics.ways.reliability import Promise, Reliability
 from bpa_ppl.diagnostics.ways.simple_ways import values_of
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.gains.judged import Judged
 from bpa_ppl.lists.labels import find_positions, matches
 from bpa_ppl.lists.nbest import NBest, centre, score_differences, subtract_first
@@ -385,7 +385,7 @@ def _group(names: Sequence[str], prices: Mapping[str, float]) -> _Groups:
     for name, price in prices.items():
         if not (is_number(price) and 0 < to_float(price) < np.inf and groups[name].any()):
             message = (
-                f"{name}={quote(price)} is not a positive price of one of {', '.join(names)}: "
+                f"{name}={quote(price)} is not a positive price of one of {list_names(names)}: "
                 "judges without a price are free"
             )
             raise UsageError(message, parameter="prices", code="bad-number")

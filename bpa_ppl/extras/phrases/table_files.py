@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import DataError, UsageError, bad_value
+from bpa_ppl.errors import DataError, UsageError, bad_value, list_names
 from bpa_ppl.extras.phrases.tables import (
     SIDES,
     PhraseCounts,
@@ -129,7 +129,7 @@ def write_table(table: PhraseTable, path: AnyPath) -> None:
         _write_parquet(table, table.columns, path)
         return
     if set(_NAMES) != set(table.columns):
-        columns = ", ".join(table.columns)
+        columns = list_names(table.columns)
         message = f"a table of Moses cannot store the columns {columns}: write Parquet"
         raise UsageError(message, parameter="path", code="not-supported")
     _write_text(table, [table.columns[name] for name in _NAMES], path)

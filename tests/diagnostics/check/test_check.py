@@ -207,20 +207,19 @@ def test_divergences_and_an_energy_that_barely_moves_are_found() -> None:
     energy[2] = np.cumsum(energy[2])
     findings = failed(external_posterior(good(), NAMES, diverging=diverging, energy=energy))
     assert findings["divergences"].value == 2
-    # Together they show a narrow part, to which no steps lead.
-    assert "transitions: use a non-centred parametrisation" in findings["divergences"].advice
+    # Settings of other programs have other names: PyMC's warm-up is `tune`. And their sites are
+    # unknown, so that nothing is said about them.
+    assert findings["divergences"].advice == "2 divergent transitions: raise target_accept"
     assert findings["BFMI"].where == "chain 2"
-    assert "mixes slowly (BFMI 0.02): use a non-centred" in findings["BFMI"].advice
-    alone = failed(external_posterior(good(), NAMES, diverging=diverging, energy=ENERGY))
-    # Settings of other programs have other names: PyMC's warm-up is `tune`.
-    assert "raise target_accept; use a non-centred" in alone["divergences"].advice
+    assert findings["BFMI"].advice == "the energy mixes slowly (BFMI 0.02): take shorter steps"
 
 
 @pytest.mark.parametrize(
     ("settings", "advice"),
     [
-        ({"target_accept": None, "warmup": 100}, "(nuts:target_accept=0.99,warmup=1000); use"),
-        ({"target_accept": 0.99, "warmup": 1000}, "transitions: use a non-centred"),
+        ({"target_accept": None, "warmup": 100}, ": raise target_accept (nuts:target_accept=0.99,"),
+        ({"target_accept": 0.99, "warmup": 1000}, "raise target_accept (nuts:target_accept=0.999,"),
+        ({"target_accept": 0.999, "warmup": 1000}, "3 divergent transitions"),
     ],
 )
 def test_no_advice_repeats_the_settings_that_were_used(
@@ -240,7 +239,9 @@ def test_no_advice_repeats_the_settings_that_were_used(
         assert advice in findings["divergences"]
         again = settings["target_accept"] is not None
         assert ("target_accept=0.99" in findings["bulk ESS"]) != again
-        assert ("non-centred" in findings["bulk ESS"]) == again
+        assert str(settings["target_accept"]) + "," not in findings["divergences"]
+        assert not findings["divergences"].endswith(": ")
+        assert findings["bulk ESS"].endswith("raising draws is not enough") == again
 
 
 def test_chains_at_different_modes_are_advised_about_modes() -> None:
@@ -248,7 +249,7 @@ def test_chains_at_different_modes_are_advised_about_modes() -> None:
     findings = failed(without_lists(apart))
     for name in ("R-hat", "bulk ESS", "chain means (|z|)"):
         assert "several modes" in findings[name].advice
-        assert "order the site" in findings[name].advice
+        assert "order" not in findings[name].advice
     drifting = apart + np.linspace(0, 4, DRAWS)[:, None]
     assert "modes" not in failed(without_lists(drifting))["R-hat"].advice
 

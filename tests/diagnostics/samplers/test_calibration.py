@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +25,6 @@ from bpa_ppl.diagnostics.samplers.calibration import (
     LOG_LIKELIHOOD,
     RANKED,
     Calibration,
-    Calibrations,
     Replication,
     density_to_simulate,
     run_calibration,
@@ -111,13 +109,6 @@ def test_a_pass_says_what_would_have_been_found() -> None:
     assert 88 <= found <= 99
     assert compute_power(50, RANKED, 0.01, 0.0) == pytest.approx(0.01, abs=1e-3)
     assert find_detected_shift(50, RANKED, 0.01 / 15) > shift
-
-
-def test_several_calibrations_are_printed_as_tables(exact: Calibration) -> None:
-    failed = replace(exact, p_values=np.array([1e-6]))
-    both = Calibrations([exact, failed])
-    assert (bool(both), bool(Calibrations([exact]))) == (False, True)
-    assert str(both) == f"{exact}\n{failed}"
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,7 @@ from support.compared_draws import (
     importance_sample,
     tied,
 )
-from support.posteriors import (
-    arviz_version,
-    autoregressive,
-    external_posterior,
-    inference_data,
-    name_weights,
-)
+from support.posteriors import autoregressive, external_posterior, inference_data, name_weights
 from support.raising import raises
 from xarray import Dataset
 
@@ -394,7 +388,6 @@ def test_tails_of_a_weighted_reference_are_those_of_its_distribution() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_joint_test")
-@pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 has no reader of CSV files of CmdStan")
 def test_csv_files_of_cmdstan_are_chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     drawn = arrays(0)
@@ -412,5 +405,5 @@ def test_csv_files_of_cmdstan_are_chains(tmp_path: Path, monkeypatch: pytest.Mon
     with raises(DataError, "missing-file", match=r"none_\*\.csv: no such file"):
         run_command(["compare", "none_*.csv", "b.nc"])
     Path("other.csv").write_text("# stan_version_major = 2\nlp__,mu\n1,a\n")
-    with raises(DataError, "damaged", match=r"other\.csv: not output of CmdStan"):
+    with raises(DataError, "damaged", match=r"other\.csv: not output of Stan"):
         run_command(["compare", "other.csv", "b.nc"])

@@ -1,4 +1,4 @@
-"""The line that `bpa lists` prints for files of ten kinds of `bpa convert`, pasted as it is."""
+"""The line that `bpa lists` prints for files of ten kinds of `bpa convert`, with columns."""
 
 from __future__ import annotations
 
@@ -127,33 +127,35 @@ def lmeval() -> list[Any]:
     ]
 
 
-#: Of the kinds of features and judgements, one each.
+OF_TEXTS = "--add consensus --add length"
+#: Of the kinds of features and judgements, one each; the options of the features, and their names.
 CASES: list[Any] = [
-    (trec, "--gain relevance", "relevance", {"score"}),
-    (wmt, "--gain score", "score", {"system=sys1", "system=sys2"}),
-    (inspect, "", "chrf", {"judge"}),  # match is a judgement
-    (ranked, "", None, {"consensus.words", "LengthWords"}),
+    (trec, "--gain relevance", "relevance", "--features score", {"score"}),
+    (wmt, "--gain score", "score", "--categorical system", {"system=sys1", "system=sys2"}),
+    (inspect, "", "chrf", "--features judge", {"judge"}),  # match is a judgement
+    (ranked, "", None, OF_TEXTS, {"consensus.words", "LengthWords"}),
 ]
 MORE: list[Any] = [
-    (letor, "--gain relevance", "relevance", {"f1", "f2"}),
-    (icefall, "--gain wer", "wer", {"consensus.words", "LengthWords"}),
-    (inspect, "--gain match", "match", {"judge"}),
-    (promptfoo, "--gain score", "score", {"style"}),
-    (ultrafeedback, "--gain overall_score", "overall_score", {"honesty"}),
-    (kto, "--gain label", "label", {"consensus.words", "LengthWords"}),
-    (mtbench, "--gain score", "score", {"system=m1", "system=m2"}),
-    (lmeval, "--gain correct", "correct", {"loglikelihood"}),
+    (letor, "--gain relevance", "relevance", "--features f1 f2", {"f1", "f2"}),
+    (icefall, "--gain wer", "wer", OF_TEXTS, {"consensus.words", "LengthWords"}),
+    (inspect, "--gain match", "match", "--features judge", {"judge"}),
+    (promptfoo, "--gain score", "score", "--features style", {"style"}),
+    (ultrafeedback, "--gain overall_score", "overall_score", "--features honesty", {"honesty"}),
+    (kto, "--gain label", "label", OF_TEXTS, {"consensus.words", "LengthWords"}),
+    (mtbench, "--gain score", "score", "--categorical system", {"system=m1", "system=m2"}),
+    (lmeval, "--gain correct", "correct", "--features loglikelihood", {"loglikelihood"}),
 ]
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "gain", "features"),
+    ("kind", "options", "gain", "chosen", "features"),
     [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)],
 )
 def test_the_line_adapts_to_the_gain(
     kind: Callable[[], list[Any]],
     options: str,
     gain: str | None,
+    chosen: str,
     features: set[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -164,8 +166,9 @@ def test_the_line_adapts_to_the_gain(
     judged = ["--qrels", "qrels"] if kind is trec else []
     succeed("convert", kind.__name__, "file", *judged, "-o", "lists.jsonl")
     described = json.loads(succeed("lists", "lists.jsonl", *options.split(), "--json").out)
+    command = described["command"].replace("--features COLUMNS", chosen)
     fast = ("--sampler", "map", "--prior", "isotropic:variance=0.5,mean=0")
-    succeed(*shlex.split(described["command"])[1:], *fast)
+    succeed(*shlex.split(command)[1:], *fast)
     draws = read_weight_draws("posterior.nc")
     assert draws.record.observed is not None
     assert draws.record.observed.gain == gain

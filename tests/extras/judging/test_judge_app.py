@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import socket
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,14 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 from support.judge_lists import TOKEN, judge_lists
+from support.raising import raises
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, UsageError
 from bpa_ppl.extras.judging.app import advise, find_context, show_panel, split_candidates
 from bpa_ppl.extras.judging.questions import Outlook
 from bpa_ppl.extras.judging.session import Session
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
-pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+pytest.importorskip("uvicorn", reason="the extra `judge` is not installed")
 
 ADDRESS = f"http://127.0.0.1:8000/{TOKEN}"
 Open = Callable[..., Any]
@@ -64,6 +67,40 @@ def test_every_request_needs_the_token(open_session: Open) -> None:
             assert client.get(f"http://127.0.0.1:8000/{token}/{path}").status_code == 403
         assert client.post(f"http://localhost/{token}/undo", json={}).status_code == 403
     assert client.get("nothing").status_code == 404
+
+
+def test_other_names_of_the_server_are_refused(open_session: Open) -> None:
+    client = open_session(hosts=["nbest.example"])
+    names = {"localhost:9": 200, "127.0.0.1": 200, "LOCALHOST": 200, "NBest.example:80": 200}
+    names |= dict.fromkeys(["evil.example", "127.0.0.1.example", "a@localhost", "["], 400)
+    for host, status in names.items():
+        assert client.get("question", headers={"Host": host}).status_code == status, host
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data; boundary=x"])
+def test_what_pages_of_other_sites_can_send_is_refused(open_session: Open, kind: str) -> None:
+    body = json.dumps({"number": 2, "answer": "first"})
+    response = open_session().post("answer", content=body, headers={"Content-Type": kind})
+    assert (response.status_code, response.json()["code"]) == (415, "bad-type")
+
+
+def test_a_port_in_use_is_an_error() -> None:
+    from bpa_ppl.extras.judging.web import listen
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with raises(UsageError, parameter="port", match=str(port)):
+            listen("127.0.0.1", port)
+
+
+def test_standard_output_may_be_closed(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bpa_ppl.extras.judging.web import run
+
+    started: list[object] = []
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: started.extend(sockets))
+    run(open_session().app, "127.0.0.1", 0, started.append)
+    assert len(started) == 2  # the address and the socket
 
 
 @pytest.mark.parametrize("name", ["", "judge.js", "judge.css"])

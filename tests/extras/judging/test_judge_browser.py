@@ -15,8 +15,8 @@ from support.judge_lists import judge_lists, running
 import bpa_ppl as bpa
 from bpa_ppl.extras.judging.session import Session
 
-pytest.importorskip("starlette", reason="the extra `serve` is not installed")
-pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+pytest.importorskip("starlette", reason="the extra `judge` is not installed")
+pytest.importorskip("uvicorn", reason="the extra `judge` is not installed")
 
 
 @pytest.fixture

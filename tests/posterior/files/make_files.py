@@ -1,9 +1,15 @@
-"""Write draws as CmdStan and PyMC write them, by the documentation of their formats.
+r"""Write draws as CmdStan and PyMC write them, by the documentation of their formats.
 
 The posterior is known: of the mean of five normal observations of standard deviation 1, with a
 normal prior of standard deviation 10.
 
     .venv/bin/python tests/posterior/files/make_files.py
+
+`thinned_*.csv` is output of CmdStan 2.37 itself, of the model that the package prophet 1.5 has
+compiled:
+
+    prophet_model.bin sample num_samples=20 num_warmup=25 save_warmup=1 thin=3 num_chains=2 \
+        data file=d.json random seed=7 output file=thinned.csv sig_figs=6
 """
 
 from __future__ import annotations

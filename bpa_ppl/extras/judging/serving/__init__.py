@@ -1,1 +1,0 @@
-"""An HTTP service that reranks: the extra `serve`, with Starlette and uvicorn."""

@@ -1,1 +1,0 @@
-"""Studies: grids of settings on many domains, their results, figures and pages."""

@@ -1,0 +1,320 @@
+"""Advice names the sites that it is about, is not given where it is void, and helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from numpyro import handlers
+from numpyro.contrib.control_flow import scan
+from numpyro.infer.reparam import CircularReparam, LocScaleReparam
+from support.posteriors import Figures, Record, SamplerRecord
+from support.raising import raises
+from support.targets import program_target
+
+import bpa_ppl as bpa
+from bpa_ppl import Draws, check
+from bpa_ppl.densities.target import inspect_model
+from bpa_ppl.diagnostics.check.advice import find_advice, find_exchanged, find_mirrored
+
+RNG = np.random.default_rng(0)
+EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
+ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+TWO = np.concatenate([RNG.normal(-2, 1, size=60), RNG.normal(2, 1, size=90)])
+COUNTS = RNG.poisson(np.where(np.arange(70) < 40, 18.0, 23.0))
+SQUARES = 4 + 0.3 * RNG.normal(size=20)
+ANGLES = RNG.vonmises(np.pi, 3.0, size=60)
+STEPS = np.cumsum(RNG.normal(size=12))
+LAST = {"target_accept": 0.999, "warmup": 1000}
+
+
+def schools() -> None:
+    mu = numpyro.sample("mu", dist.Normal(0, 5))
+    tau = numpyro.sample("tau", dist.HalfCauchy(5))
+    with numpyro.plate("schools", 8):
+        theta = numpyro.sample("theta", dist.Normal(mu, tau))
+        numpyro.sample("y", dist.Normal(theta, ERRORS), obs=EFFECTS)
+
+
+def horseshoe() -> None:
+    """Non-centred: the slopes are products."""
+    common = numpyro.sample("common", dist.HalfCauchy(0.1))
+    with numpyro.plate("features", 5):
+        local = numpyro.sample("local", dist.HalfCauchy(1))
+        z = numpyro.sample("z", dist.Normal(0, 1))
+    numpyro.sample("y", dist.Normal(jnp.sum(common * local * z), 1.0), obs=2.0)
+
+
+def annotators() -> None:
+    """Sites without a location and a scale."""
+    shares = numpyro.sample("shares", dist.Dirichlet(jnp.ones(3)))
+    numpyro.sample("rows", dist.Dirichlet(1 + 10 * shares).expand([4]).to_event(1))
+
+
+def volatility() -> None:
+    """A walk whose step is unknown, and one variable whose degrees of freedom are."""
+    step = numpyro.sample("step", dist.Exponential(50.0))
+    numpyro.sample("walk", dist.GaussianRandomWalk(step, 20))
+    degrees = numpyro.sample("degrees", dist.Exponential(0.1))
+    numpyro.sample("shock", dist.StudentT(degrees, 0.0, 1.0))
+    numpyro.sample("rate", dist.LogNormal(0.0, step))
+
+
+def correlated() -> None:
+    scale = numpyro.sample("scale", dist.HalfNormal(1))
+    numpyro.sample("x", dist.MultivariateNormal(jnp.zeros(3), scale * jnp.eye(3)))
+
+
+def several_levels() -> None:
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    with numpyro.plate("countries", 3):
+        a = numpyro.sample("a", dist.Normal(mu, 1.0))
+        with numpyro.plate("years", 2):
+            numpyro.sample("b", dist.StudentT(4.0, a, 2.0))
+    numpyro.sample("c", dist.Laplace(0.0, jnp.exp(mu)).expand([2]).to_event(1))
+
+
+def walk_in_scan() -> None:
+    step = numpyro.sample("step", dist.HalfNormal(1))
+
+    def move(before: Any, _: Any) -> Any:
+        level = numpyro.sample("level", dist.Normal(before, step))
+        return level, level
+
+    scan(move, jnp.zeros(()), jnp.zeros(5))
+
+
+@pytest.mark.parametrize(
+    ("program", "centred"),
+    [
+        (schools, {"theta": "LocScaleReparam(0)"}),
+        (handlers.reparam(schools, config={"theta": LocScaleReparam(0)}), {}),
+        *((horseshoe, {}), (annotators, {}), (volatility, {}), (correlated, {})),
+        (
+            several_levels,
+            {
+                "a": "LocScaleReparam(0)",
+                "b": "LocScaleReparam(0, shape_params=['df'])",
+                "c": "LocScaleReparam(0)",
+            },
+        ),
+        (walk_in_scan, {"level": "LocScaleReparam(0)"}),
+    ],
+)
+def test_centred_sites_are_those_that_numpyro_can_write_non_centred(
+    program: Callable[[], None], centred: dict[str, str]
+) -> None:
+    assert inspect_model(program_target(program)).reparametrisations == centred
+    config = {
+        name: eval(call, {"LocScaleReparam": LocScaleReparam}) for name, call in centred.items()
+    }
+    if program is not walk_in_scan:  # where the step of the scan needs it
+        handlers.seed(handlers.reparam(program, config=config), 0)()
+
+
+def draws_of(
+    values: dict[str, np.ndarray],
+    statistics: dict[str, np.ndarray] | None = None,
+    *,
+    reparametrisations: dict[str, str] | None = None,
+    settings: dict[str, Any] | None = None,
+    sampler: str = "nuts",
+    **figures: Any,
+) -> Draws:
+    record = Record(
+        sampler=SamplerRecord(name=sampler, settings=settings or {}),
+        figures=Figures(**figures),
+        reparametrisations=reparametrisations or {},
+    )
+    return Draws(values, statistics=statistics or {}, sampled=tuple(values), record=record)
+
+
+def advice_on(draws: Draws, name: str) -> str:
+    return next(one.advice for one in check(draws).failures if one.name == name)
+
+
+@pytest.mark.parametrize("low_bfmi", [False, True])
+@pytest.mark.parametrize("centred", [False, True])
+def test_divergences_name_centred_sites_or_none(low_bfmi: bool, centred: bool) -> None:
+    """A low BFMI shows that steps do not help; without a centred site, only steps may."""
+    diverging = np.arange(4000).reshape(4, 1000) < 7
+    energy = RNG.normal(size=(4, 1000))
+    energy = energy.cumsum(axis=1) if low_bfmi else energy
+    values = {"theta": RNG.normal(size=(4, 1000, 2))}
+    found = {"theta": "LocScaleReparam(0)"} if centred else {}
+    given = "write theta non-centred (numpyro.infer.reparam.LocScaleReparam(0))"
+    for settings in ({"target_accept": 0.95, "warmup": 500}, LAST):
+        statistics = {"diverging": diverging, "energy": energy}
+        draws = draws_of(values, statistics, reparametrisations=found, settings=settings)
+        steps = (
+            "" if settings is LAST else "raise target_accept (nuts:target_accept=0.99,warmup=1000)"
+        )
+        expected = (
+            given
+            if centred and low_bfmi
+            else "; or ".join(filter(None, (steps, given if centred else "")))
+        )
+        advice = advice_on(draws, "divergences")
+        assert advice == ": ".join(filter(None, ("7 divergent transitions", expected)))
+
+
+def test_a_jump_names_its_sites_and_no_sampler_that_was_tried() -> None:
+    slow = {"tau": np.random.default_rng(2).normal(size=(4, 1000)).cumsum(axis=1)}
+    for sampler, tried, words in (
+        ("nuts", (), "or use rwm"),
+        ("nuts", ("imh", "nuts", "rwm"), ""),
+        ("rwm", (), ""),
+    ):
+        draws = draws_of(slow, sampler=sampler, tried=tried, jumps=4, jump_sites=("tau",))
+        for finding in check(draws).failures:
+            assert "the density jumps at tau" in finding.advice
+            assert "use nuts" not in finding.advice
+            assert finding.advice.endswith("or use rwm") == bool(words)
+
+
+def test_more_draws_are_advised_until_they_do_not_help() -> None:
+    """A chain of 1,000 may be too short; a long one of few effective draws is not the remedy."""
+    for count, shortage, more in ((1000, 5, True), (1000, 40, False), (4000, 5, False)):
+        values = {"x": np.zeros((4, count))}
+        for sampler in ("rwm", "imh"):
+            settings = {"draws": count, "scale": 2.38}
+            advice = find_advice(draws_of(values, settings=settings, sampler=sampler))
+            assert ("draw more (" in advice.more_draws(shortage)) == more
+            assert "sampler that mixes better (nuts)" in advice.more_draws(shortage)
+            draws = draws_of(values, settings=settings, sampler=sampler, tried=("nuts", sampler))
+            assert "nuts" not in find_advice(draws).more_draws(shortage)
+            assert "nuts" not in find_advice(draws).other_steps(larger=True)
+
+
+def test_what_differs_between_modes_is_named() -> None:
+    chains = np.arange(4)[:, None] % 2 == 1
+    noise = partial(RNG.normal, 0.0, 0.3)
+    low, high = (np.where(chains, one, -one) + noise(size=(4, 500)) for one in (3.0, -3.0))
+    means = np.stack([low, high], axis=-1)
+    share = 0.5 + means / 40
+    share /= share.sum(axis=-1, keepdims=True)
+    matrix = np.stack([means, means], axis=-1)
+    still = noise(size=(4, 500, 2))
+    assert find_exchanged(Draws({"m": means, "s": share, "x": still})) == ["m"]
+    assert find_exchanged(Draws({"s": share, "x": still})) == ["s"]
+    assert find_exchanged(Draws({"m": matrix, "x": still})) == ["m"]
+    assert find_exchanged(Draws({"low": low, "high": high, "x": still[..., 0]})) == ["low", "high"]
+    ordered = np.sort(means, axis=-1)
+    assert find_exchanged(Draws({"m": ordered + np.where(chains, 9, 0)[..., None]})) == []
+    assert find_exchanged(Draws({"x": still})) == []
+    assert find_mirrored(Draws({"low": low, "x": still})) == ["low"]
+    assert find_mirrored(Draws({"x": np.abs(low)})) == []
+    assert "labels of m: order" in advice_on(draws_of({"m": means}), "R-hat")
+    assert "the sign of low differs" in advice_on(draws_of({"low": low}), "R-hat")
+    angle = {"low": "CircularReparam()"}
+    advice = advice_on(draws_of({"low": low}, reparametrisations=angle), "R-hat")
+    assert advice.endswith("use numpyro.infer.reparam.CircularReparam() for low")
+
+
+def padded(mask_levels: bool) -> Callable[[], None]:
+    """A walk of twelve steps, with eight more as padding."""
+    values, real = np.concatenate([STEPS, np.zeros(8)]), np.arange(20) < 12
+
+    def step(before: Any, now: Any) -> Any:
+        value, is_real = now
+        with handlers.mask(mask=is_real if mask_levels else True):
+            level = numpyro.sample("level", dist.Normal(before, 1.0))
+        with handlers.mask(mask=is_real):
+            numpyro.sample("y", dist.Normal(level, 1.0), obs=value)
+        return level, None
+
+    return lambda: scan(step, jnp.zeros(()), (values, real)) and None
+
+
+def test_padding_of_a_scan_is_not_called_missing() -> None:
+    with raises(bpa.UsageError, "mask only what is observed") as raised:
+        bpa.sample(padded(mask_levels=True))
+    assert "missing" not in str(raised.value)
+
+
+@pytest.mark.slow
+def test_a_scan_that_masks_only_what_is_observed_is_sampled() -> None:
+    """The last real level is that of a Kalman filter."""
+    data = bpa.sample(padded(mask_levels=False), seed=1)
+    assert check(data), str(check(data))
+    mean, variance = 0.0, 0.0
+    for value in STEPS:
+        gain = (variance + 1) / (variance + 2)
+        mean, variance = mean + gain * (value - mean), gain
+    level = data["posterior"]["level"].values[..., 11]
+    assert abs(level.mean() - mean) < 5 * np.sqrt(variance / 400)
+
+
+def mixture(ordered: bool) -> None:
+    share = numpyro.sample("share", dist.Beta(2, 2))
+    free = dist.Normal(0, 5).expand([2]).to_event(1)
+    transform = dist.transforms.OrderedTransform()
+    prior = dist.TransformedDistribution(free, transform) if ordered else free
+    means = numpyro.sample("means", prior)
+    sigma = numpyro.sample("sigma", dist.HalfNormal(2))
+    parts = dist.Categorical(probs=jnp.stack([share, 1 - share]))
+    numpyro.sample("y", dist.MixtureSameFamily(parts, dist.Normal(means, sigma)), obs=TWO)
+
+
+def change_point(is_discrete: bool) -> None:
+    before, after = (numpyro.sample(n, dist.Exponential(0.05)) for n in ("before", "after"))
+    if is_discrete:
+        day = numpyro.sample("tau", dist.DiscreteUniform(0, 69), infer={"enumerate": "parallel"})
+    else:
+        day = 70 * numpyro.sample("tau", dist.Uniform(0, 1))
+    rates = jnp.where(np.arange(70) < jnp.expand_dims(day, -1), before, after)
+    numpyro.sample("y", dist.Poisson(rates).to_event(1), obs=COUNTS)
+
+
+def square(prior: dist.Distribution) -> None:
+    x = numpyro.sample("x", prior)
+    numpyro.sample("y", dist.Normal(x**2, 0.3), obs=SQUARES)
+
+
+def direction(is_reparametrised: bool) -> None:
+    config = {"loc": CircularReparam()} if is_reparametrised else {}
+    with handlers.reparam(config=config):
+        loc = numpyro.sample("loc", dist.VonMises(0.0, 0.1))
+    numpyro.sample("y", dist.VonMises(loc, 3.0), obs=ANGLES)
+
+
+#: What was advised, by a part of it, and the program that follows it.
+FOLLOWED: dict[str, tuple[Callable[[], None], str, Callable[[], None]]] = {
+    "centred": (
+        schools,
+        "write theta non-centred (numpyro.infer.reparam.LocScaleReparam(0))",
+        handlers.reparam(schools, config={"theta": LocScaleReparam(0)}),
+    ),
+    "labels": (partial(mixture, False), "labels of means: order", partial(mixture, True)),
+    "jump": (
+        partial(change_point, False),
+        "the density jumps at tau",
+        partial(change_point, True),
+    ),
+    "sign": (
+        partial(square, dist.Normal(0, 3)),
+        "the sign of x differs between chains: let the prior keep one",
+        partial(square, dist.HalfNormal(3)),
+    ),
+    "angle": (
+        partial(direction, False),
+        "CircularReparam() for loc",
+        partial(direction, True),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", FOLLOWED)
+def test_a_program_that_follows_the_advice_passes(case: str) -> None:
+    program, advice, followed = FOLLOWED[case]
+    failures = check(bpa.sample(program, seed=1)).failures
+    assert any(advice in one.advice for one in failures), [one.advice for one in failures]
+    report = check(bpa.sample(followed, seed=1))
+    assert report, str(report)
