@@ -1,6 +1,7 @@
 """Constants chosen on held-out adaptation sentences, without the test sets.
 
-    python benchmarks/bench_held_out.py [--tables NAME ...] [--draws 10]
+    python benchmarks/bench_held_out.py [--tables NAME ...] [--draws 10] [--gains NAME ...]
+        [--gammas N ...]
 
 Tables:
     gamma      γ of the margin with each gain: per edit for TER, and per standard deviation within
@@ -70,8 +71,8 @@ def prior_table(options: Any, setting: str, values: tuple[float, ...]) -> None:
 
 def gamma_table(options: Any) -> None:
     """Print the scores with several values of γ, for each gain."""
-    rows = {f"γ = {value:g}": PerEdit(edits=value) for value in (0, 0.5, 1, 2, 4, 8, 16)}
-    for gain in ("ter", "bleu", "chrf", "ter+bleu"):
+    rows = {f"γ = {value:g}": PerEdit(edits=value) for value in options.gammas}
+    for gain in options.gains:
         likelihood_table(options, f"margin, gain {gain}", rows, gain)
 
 
@@ -91,4 +92,10 @@ if __name__ == "__main__":
             prior_table, setting="shrinkage", values=(0.0125, 0.025, 0.05, 0.1, 0.2)
         ),
     }
-    run_tables(__doc__, tables, draws=10)
+    run_tables(
+        __doc__,
+        tables,
+        draws=10,
+        gains=("ter", "bleu", "chrf", "ter+bleu"),
+        gammas=(0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
+    )

@@ -10,7 +10,7 @@ Tables:
     negatives   the same for the SVM feature, by the definition of its negatives, and how many of
                 the held-out examples of each class the SVM classifies correctly
     published   φ of the published setting: features without logarithms, maximum likelihood, Eq. 4
-                as printed; and the same with a prior
+                of 2010 as printed; and the same with a prior
     speed       seconds and memory of fitting φ for p(t|s), compared with finite differences
     table2      Table 2 of the paper: for each method, the scores of captions with its columns as
                 features, |A| = 50; mean log p(t|s) of development pairs with support (held out

@@ -9,12 +9,12 @@ tuners, with the same precisions; MERT+ (A and the 400 lists that λ_T was tuned
 candidates. `lengths`: choices among candidates with as many words as without adaptation, or as with
 it. `seconds`: CPU time of adaptation and of tuners. `sweeps`: δ, the size n of the lists, the
 number of samples |S|, the variances σ_T of the prior and σ_o of the proposals, and the burn-in.
-`crossed`: n and δ together. `scales`: the heuristic sample around λ_T with Σ|λ| = 1 and 5, whose
-perturbations are relatively smaller. `variances`: acceptance, smallest effective sample size and
-TER by σ_T and σ_o. `examples`: translations of our own texts. `both`: methods that learn from A and
-from the 400 lists that λ_T was tuned on; all lists have 100 candidates. `decoder`: tuners in a loop
-with a stand-in decoder, whose search space is the 500-best lists and which returns the 100 best
-candidates; the other methods use lists cut to 100.
+`crossed`: n and δ together. `by-size`: δ = 8, and δ that grows with |A|. `scales`: the heuristic
+sample around λ_T with Σ|λ| = 1 and 5, whose copies have Σ|λ| = 1, or 5 as well. `variances`:
+acceptance, smallest effective sample size and TER by σ_T and σ_o. `examples`: translations of our
+own texts. `both`: methods that learn from A and from the 400 lists that λ_T was tuned on; all lists
+have 100 candidates. `decoder`: tuners in a loop with a stand-in decoder, whose search space is the
+500-best lists and which returns the 100 best candidates; the other methods use lists cut to 100.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ from bpa_ppl import (
     rerank,
 )
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.diagnostics.samplers.moments import holm
 from bpa_ppl.extras.tuning.reestimation import reestimate
@@ -62,6 +64,7 @@ from bpa_ppl.gains.bleu import BLEU
 from bpa_ppl.gains.gains import count_statistics, resolve
 from bpa_ppl.gains.ter import TER
 from bpa_ppl.lists.nbest import NBest
+from bpa_ppl.samplers.published import Heuristic, perturb, weight_vectors
 
 METRICS = {"ter": TER(), "bleu": BLEU()}
 #: The number of unigrams among the counts of BLEU.
@@ -517,27 +520,60 @@ def print_varied(varied: Mapping[str, Method], options: argparse.Namespace) -> N
                 table.row(name, *(score_cell(runs[name, n], metric) for n in options.sizes))
 
 
+def heuristic_cells(
+    options: argparse.Namespace, domain: str, start: Mapping[str, float], **settings: Any
+) -> list[str]:
+    """Return TER ± 2σ of `published-2010` with some settings, by the size of A."""
+    task, cells = domain_task(domain), []
+    for size in options.sizes:
+        values = []
+        for seed in range(options.draws):
+            posterior = adapt(
+                draw(task.pool, size, seed), start, preset="published-2010", **settings
+            )
+            choices = rerank(task.test, posterior, unchecked=True)
+            values.append(choose(task, choices.probabilities)[0])
+        cells.append(f"{np.mean(values):.2f} ± {2 * np.std(values, ddof=len(values) > 1):.2f}")
+    return cells
+
+
+def by_size(options: argparse.Namespace) -> None:
+    """Print TER of the heuristic sample with a fixed δ, and with one that grows with |A|."""
+    for domain in options.domains:
+        table = Table(f"{domain}, TER ± 2σ", *map(str, options.sizes), width=16)
+        for name, delta in (("8", 8.0), ("|A|/12", "lists/12")):
+            sampler = Heuristic(draws=100, delta=delta)
+            cells = heuristic_cells(options, domain, canonical(), sampler=sampler)
+            table.row(f"published-2010, δ = {name}", *cells)
+
+
+class ScaledCopies(Heuristic, frozen=True):
+    """The heuristic sample whose copies have the length of λ_T in place of 1."""
+
+    def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
+        """Return S(λ_T) with the logarithms of its weights."""
+        start = target.match.values[target.match.free]
+        vectors = perturb(start, self.draws, np.random.default_rng(seed))
+        vectors[1:] *= np.abs(start).sum()
+        return weight_vectors(target, vectors, float(self.delta))
+
+
 def scales(options: argparse.Namespace) -> None:
-    """Print TER of the heuristic sample around λ_T, by the scale of λ_T."""
+    """Print TER of the heuristic sample around λ_T, by the scale of λ_T and of its copies."""
     length = sum(abs(weight) for name, weight in canonical().items() if name != CONSTANT)
     for domain in options.domains:
-        task = domain_task(domain)
         table = Table(f"{domain}, TER ± 2σ", *map(str, options.sizes), width=16)
         for scale in SCALES:
             start = {
                 name: weight if name == CONSTANT else scale * weight / length
                 for name, weight in canonical().items()
             }
-            cells = []
-            for size in options.sizes:
-                values = []
-                for seed in range(options.draws):
-                    sample = draw(task.pool, size, seed)
-                    posterior = adapt(sample, start, preset="published-2010")
-                    choices = rerank(task.test, posterior, unchecked=True)
-                    values.append(choose(task, choices.probabilities)[0])
-                cells.append(f"{np.mean(values):.2f} ± {2 * np.std(values, ddof=1):.2f}")
-            table.row(f"published-2010, Σ|λ| = {scale}", *cells)
+            name = f"published-2010, Σ|λ| = {scale}"
+            table.row(name, *heuristic_cells(options, domain, start))
+            if scale != 1:
+                sampler = ScaledCopies(draws=100, delta=8.0)
+                cells = heuristic_cells(options, domain, start, sampler=sampler)
+                table.row(f"{name}, copies, too", *cells)
 
 
 def both(options: argparse.Namespace) -> None:
@@ -714,6 +750,7 @@ if __name__ == "__main__":
             seconds,
             sweeps,
             crossed,
+            by_size,
             scales,
             variances,
             examples,

@@ -208,6 +208,8 @@ def _describe_field(kind: Any) -> str:
 
     >>> _describe_field(Share), _describe_field(Count | None), _describe_field(Literal["a", "b"])
     ('a number > 0 and ≤ 1', 'an integer ≥ 1 or nothing', 'one of a, b')
+    >>> _describe_field(Positive | Literal["all"])
+    'a number > 0 or all'
     >>> _describe_field(tuple[str, ...] | str)
     'a list or a text'
     """
@@ -216,7 +218,8 @@ def _describe_field(kind: Any) -> str:
         bounds = [_describe_bounds(meta) for meta in metas if isinstance(meta, Meta)]
         return " ".join([_describe_field(base), *filter(None, bounds)])
     if get_origin(kind) is Literal:
-        return f"one of {', '.join(map(str, get_args(kind)))}"
+        values = [str(value) for value in get_args(kind)]
+        return values[0] if len(values) == 1 else f"one of {', '.join(values)}"
     if get_origin(kind) is tuple:
         return "a list"
     if kind == dict[str, float]:

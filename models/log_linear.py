@@ -17,7 +17,9 @@ _DEGREES, _SCALE = 4.0, 1.35
 
 
 def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
-    """λ ~ p(λ | T); e*_a ~ p(e | f_a, λ) for each adaptation sentence a (Eq. 7).
+    """λ ~ p(λ | T); e*_a ~ p(e | f_a, λ) for each adaptation sentence a.
+
+    These are the factors p(λ | T) and p(A | λ) of Eq. 7 of Sanchis-Trilles & Casacuberta (2015).
 
     Sites: `weights` (Q,), and with the published likelihood `oracle` (S,), observed, in a plate
     over sentences. A custom model takes the same arguments and needs a site `weights` with one

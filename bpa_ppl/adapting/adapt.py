@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 
 def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> InferenceData:
-    """Condition the weights on the oracles of a few sentences (Eq. 7), or on preferences.
+    """Condition the weights on the oracles of a few sentences, or on preferences.
+
+    Source: Sanchis-Trilles & Casacuberta (2015), Eq. 5.
 
     Args:
         lists: n-best lists of the adaptation sentences, with references if the gain needs them. An

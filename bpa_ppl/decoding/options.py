@@ -18,11 +18,11 @@ class RerankOptions(TypedDict, total=False):
     `Reranker` and `bpa rerank` take the same ones.
 
     Attributes:
-        rule: Decision rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains),
-            `viterbi` (the best pair of weights and candidate), `map` or `mean` (one weight vector),
-            `mbr` (the candidate with the highest expected gain), with settings as in
-            `mbr:gain=bleu`, or `best` (a simple way to choose, where the posterior records that it
-            is clearly better, else `mean`). By default what the posterior records: `mean` where
+        rule: Decision rule: `predictive` (the highest average probability), `viterbi` (the best
+            pair of weights and candidate), `map` or `mean` (one weight vector), `mbr` (the
+            candidate with the highest expected gain), with settings as in `mbr:gain=bleu`, or
+            `best` (a simple way to choose, where the posterior records that it is clearly better,
+            else `mean`). By default what the posterior records: `mean` where
             there were no canonical weights, else `predictive`.
         derivations: How equal texts are scored: `separate`, each derivation separately, as
             published, which is the default; or `summed`.

@@ -43,7 +43,7 @@ class AlignedDraws(NamedTuple):
 
     Attributes:
         weights: (D, K).
-        log_weight: (D,) logarithm of the share of each draw in a sum over draws (Eq. 11, Eq. 13).
+        log_weight: (D,) logarithm of the share of each draw in a sum over draws.
         log_joint: (D,) logarithm of p(A|λ) p(λ|T), with the same leverage, up to a constant.
         exponent: 1/δ, the exponent of p(e|f,λ); 1 for draws of the posterior itself.
     """
@@ -228,9 +228,10 @@ def _normalise(log_values: Any) -> Float64:
 
 
 class Predictive(Rule, frozen=True):
-    """log Σ_λ w(λ) p(e|f,λ)^(1/δ): Eq. 13 with equal weights w and δ = 1.
+    """log Σ_λ w(λ) p(e|f,λ)^(1/δ): the average probability over the draws.
 
-    With w(λ) = p(A|λ)^(1/δ) p(λ|T) it is Eq. 11.
+    With equal weights w and δ = 1 it is Eq. 13 of Sanchis-Trilles & Casacuberta (2015), with w(λ) =
+    p(A|λ)^(1/δ) p(λ|T) it is their Eq. 11 of 2015, which is Eq. 13 of COLING 2010.
     """
 
     averages: ClassVar[bool] = True
@@ -309,7 +310,8 @@ class Mean(Rule, frozen=True):
 class Viterbi(Rule, frozen=True):
     """max_λ of log p(A|λ) p(λ|T) p(e|f,λ): the single best pair of weights and candidate.
 
-    For a weighted sample the likelihoods have its exponent 1/δ, as they do in Eq. 11.
+    For a weighted sample the likelihoods have its exponent 1/δ, as they do in Eq. 11 of
+    Sanchis-Trilles & Casacuberta (2015).
     """
 
     needs_density: ClassVar[bool] = True

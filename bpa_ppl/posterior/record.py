@@ -172,7 +172,8 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
         chosen_because: the reason of this choice.
         drawn_again_because: the diagnostics that earlier draws failed.
         tried: the samplers that were tried automatically, with the chosen one.
-        likelihood_exponent: 1/δ, the power of the likelihood in the importance weights (Eq. 11).
+        likelihood_exponent: 1/δ, the power of the likelihood in the importance weights, as in
+            Eq. 11 of Sanchis-Trilles & Casacuberta (2015).
     """
 
     pareto_k: float | None = None

@@ -151,7 +151,7 @@ def _align_with_lists(draws: WeightDraws, lists: NBest, chosen: Int64) -> list[F
 
 def _evaluate_lists(draws: WeightDraws, lists: NBest, chosen: Int64) -> Float64:
     """Return the log-likelihood of each list in some draws, (S, D), as it is in the posterior."""
-    # Weighted draws may have a likelihood with an exponent (Eq. 11).
+    # Weighted draws may have a likelihood with an exponent, 1/δ.
     exponent = draws.record.figures.likelihood_exponent
     likelihood = exponent * np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[chosen].T
     count, (ids, of_lists) = len(likelihood), find_ids(draws, lists)

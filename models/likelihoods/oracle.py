@@ -36,7 +36,9 @@ _KAPPA = 1.0
 
 
 class Oracle(OfOracles, frozen=True):
-    """p(A | λ) = Π_a p(e*_a | f_a, λ), normalised over each n-best list (Eq. 7); log-concave.
+    """p(A | λ) = Π_a p(e*_a | f_a, λ), normalised over each n-best list; log-concave.
+
+    Source: Sanchis-Trilles & Casacuberta (2015), Eq. 10.
 
     If k candidates of a list share the best gain and the tie is not broken, each counts 1/k:
     log p_a = (1/k) Σ log p(e* | f_a, λ). With a flat prior the mode is the estimate of a

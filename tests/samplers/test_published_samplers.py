@@ -39,7 +39,7 @@ def test_the_sample_is_that_of_the_published_procedure_to_the_bit(features: int)
     np.testing.assert_array_equal(ours, published(canonical, uniform))
 
 
-def heuristic(lists: NBest, delta: float = 1.0, weights: Any = CANONICAL, **options: Any) -> Any:
+def heuristic(lists: NBest, delta: Any = 1.0, weights: Any = CANONICAL, **options: Any) -> Any:
     options |= {"sampler": Heuristic(draws=50, delta=delta), "gain": reference_model.given(*ORACLE)}
     return adapt(lists, weights, **options)
 
@@ -52,11 +52,29 @@ def test_weights_and_decisions_are_those_of_the_paper(lists: NBest, delta: float
     expected = log_weights(lists, sample, 0.2, delta)
     log_weight = posterior["sample_stats"]["log_weight"].values[0]
     np.testing.assert_allclose(log_weight - log_weight[0], expected, atol=1e-5)
-    # Its decisions are those of Eq. 11.
+    # Its decisions are those of Eq. 11 of 2015.
     result, votes = rerank(lists, posterior, unchecked=True), np.exp(expected)
     for sentence, p in enumerate(reference_model.predictive(lists, sample, votes, 1 / delta)):
         assert result.choice[sentence] == p.argmax()
         assert result.probability[sentence] == pytest.approx(p.max(), rel=1e-4)
+
+
+def test_delta_by_the_number_of_lists_is_a_twelfth_of_it(lists: NBest) -> None:
+    by_size = heuristic(lists, delta="lists/12", prior="isotropic:variance=0.2")
+    sample = by_size["posterior"]["weights"].values[0]
+    log_weight = by_size["sample_stats"]["log_weight"].values[0]
+    expected = log_weights(lists, sample, 0.2, len(lists) / 12)
+    np.testing.assert_allclose(log_weight - log_weight[0], expected, atol=1e-5)
+    assert as_weight_draws(by_size).record.figures.likelihood_exponent == 12 / len(lists)
+
+
+@pytest.mark.parametrize(
+    "delta", ["lists/10", "lists", "size/12", "|A|/12", 0.0, -1.0, "nan", True]
+)
+def test_delta_is_a_positive_number_or_one_share(delta: Any) -> None:
+    rule = "delta must be a number > 0 or lists/12"
+    with raises(UsageError, "invalid-setting", parameter="delta", match=rule):
+        Heuristic(delta=delta)
 
 
 def test_a_sample_with_fewer_draws_of_weight_than_features_is_no_prior(lists: NBest) -> None:

@@ -50,7 +50,10 @@ def log_prior(weights: npt.ArrayLike, mean: npt.ArrayLike, variance: npt.ArrayLi
 def predictive(
     pool: NBest, weights: Array, importance: npt.ArrayLike | None = None, power: float = 1.0
 ) -> list[Array]:
-    """Return normalised Σ_λ w(λ) p(e | f, λ)^power of each list: Eq. 11, or Eq. 13 where w is 1."""
+    """Return normalised Σ_λ w(λ) p(e | f, λ)^power of each list.
+
+    It is Eq. 11 of Sanchis-Trilles & Casacuberta (2015), or Eq. 13 of 2015 where w is 1.
+    """
     votes = np.ones(len(weights)) if importance is None else np.asarray(importance)
     out = []
     for sentence in range(len(pool)):

@@ -62,7 +62,9 @@ def pad_text(text: NumberedText, order: int) -> PaddedText:
 
 
 def subdomain_mixture(source: PaddedText, target: PaddedText, k: int) -> None:
-    """A mixture of k subdomains with n-gram models and lexicons of both sides (Eq. 3).
+    """A mixture of k subdomains with n-gram models and lexicons of both sides.
+
+    Source: Cuong, Sima'an & Titov (2016), Eq. 3.
 
     Sites: `weights` (K,), P(z); `source_next` (K, histories, words + 1), P(word or end | z,
     history), and `target_next`; `target_given` (K, source words + 1, target words), t(e | f, z),

@@ -148,7 +148,8 @@ def weigh(
         prior_deviation: Standard deviation of the prior of each weight, with mean 0; 0 is maximum
             likelihood, as published (default: 1).
         published: As in the paper: by default --scale plain and --prior-deviation 0, and for a
-            phrase that only one table has, the share of the other is lost (Eq. 4 as printed).
+            phrase that only one table has, the share of the other is lost (Foster, Goutte &
+            Kuhn 2010, Eq. 4 as printed).
         best: Keep this number of translations of each source phrase, those with the highest p(t|s).
         seed: Seed of the examples of the SVM.
     """

@@ -51,7 +51,8 @@ from bpa_ppl.extras.phrases.tables import (
 )
 from bpa_ppl.lists.labels import find_positions
 
-#: The mixtures of IN and OUT (Eq. 4): one α, or α_y = c_I(y) / (c_I(y) + β).
+#: The mixtures of IN and OUT (Foster, Goutte & Kuhn 2010, Eq. 4): one α, or
+#: α_y = c_I(y) / (c_I(y) + β).
 MIXTURES = ("linear", "map")
 
 #: λ·f beyond which a factor is constant: e^±300 is still far inside the range of a float.
@@ -172,13 +173,12 @@ def collect_data(
 
 @dataclass(frozen=True)
 class Variant:
-    """One form of the weighted mixture p(x | y; φ).
+    """One form of the weighted mixture p(x | y; φ): Foster, Goutte & Kuhn (2010), Eq. 4 to 6.
 
     Attributes:
-        mixture: `linear`, with one α for all, or `map`, α_y = c_I(y) / (c_I(y) + β) (Eq. 4).
-        smoothed: whether γ is fitted; otherwise it is 0 (Eq. 5).
-        link: from the weighted features to the factor of a count: `logistic` (Eq. 6), or
-            `exponential`.
+        mixture: `linear`, with one α for all, or `map`, α_y = c_I(y) / (c_I(y) + β).
+        smoothed: whether γ is fitted; otherwise it is 0.
+        link: from the weighted features to the factor of a count: `logistic`, or `exponential`.
         flat: whether each nonzero count c_o is replaced by 1.
         features: the names of the features that have a weight; None takes all.
         complete: whether the only table that has y gets all the weight, so that p(· | y) sums to
@@ -396,7 +396,9 @@ class FittedWeights:
 def fit_weights(
     data: MixtureData, variant: Variant, *, prior_deviation: float | None = None
 ) -> FittedWeights:
-    """Return the φ that maximises Σ p̃(x, y) log p(x | y; φ) (Eq. 7), by L-BFGS.
+    """Return the φ that maximises Σ p̃(x, y) log p(x | y; φ), by L-BFGS.
+
+    Source: Foster, Goutte & Kuhn (2010), Eq. 7.
 
     The likelihood is not concave: the search starts with all weights 0, once with a small and once
     with a large γ, and only the better of these is continued.

@@ -66,12 +66,18 @@ def pool_counts(counts: PairCounts, _: float = 0.0) -> Float64:
 
 
 def linear(counts: PairCounts, alpha: float) -> Float64:
-    """Return α p_I(x|y) + (1 − α) p_o(x|y) (Eq. 2); the sum is below 1 if a table lacks y."""
+    """Return α p_I(x|y) + (1 − α) p_o(x|y); the sum is below 1 if a table lacks y.
+
+    Source: Foster, Goutte & Kuhn (2010), Eq. 2.
+    """
     return alpha * counts.p_in + (1 - alpha) * counts.p_out
 
 
 def _maximum_a_posteriori(counts: PairCounts, beta: float) -> Float64:
-    """Return (c_I(x,y) + β p_o(x|y)) / (c_I(y) + β)  (Eq. 3): p_o is a prior worth β pairs."""
+    """Return (c_I(x,y) + β p_o(x|y)) / (c_I(y) + β): p_o is a prior worth β pairs.
+
+    Source: Foster, Goutte & Kuhn (2010), Eq. 3.
+    """
     return (counts.pair_in + beta * counts.p_out) / (counts.marginal_in + beta)
 
 

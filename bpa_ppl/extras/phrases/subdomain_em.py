@@ -1,7 +1,7 @@
 """EM for the latent subdomains of a parallel corpus.
 
 H. Cuong, K. Sima'an and I. Titov, "Adapting to all domains at once: rewarding domain invariance in
-SMT", TACL 4, 2016. A sentence pair (f, e) of subdomain z has the probability (Eq. 3)
+SMT", TACL 4, 2016. A sentence pair (f, e) of subdomain z has the probability (Eq. 3 of 2016)
 
     p(f, e | z) = ½ P(e|z) P(f|e,z) + ½ P(f|z) P(e|f,z)
 
@@ -10,9 +10,9 @@ is hierarchical: one iteration with P(z|e,f) ∝ P(z) P(e|z) P(f|z); then the la
 estimated once more and stay, and the lexicons and P(z) are trained for three iterations more.
 
 Hard EM is as published: a pair belongs entirely to its most probable subdomain, in both lexicons.
-Soft EM differs from the printed steps (Eq. 5 and 6), which count a pair by P(z|e,f) in both
+Soft EM differs from the printed steps (Eq. 5 and 6 of 2016), which count a pair by P(z|e,f) in both
 lexicons. Here both the subdomain and the term of the sum that generated a pair are latent, so each
-lexicon counts a pair by P(z|e,f) times the share of its own term. This is EM for Eq. 3: the
+lexicon counts a pair by P(z|e,f) times the share of its own term. This is EM for Eq. 3 of 2016: the
 likelihood does not decrease, and an iteration is θ ∂L/∂θ, normalised.
 """
 

@@ -21,7 +21,9 @@ from bpa_ppl.weights import match
 
 
 class WeightTrace(Sampler, frozen=True):
-    """The set S(λ_T) is the trace of an optimiser, weighed as in Eq. 11: the earliest method.
+    """The set S(λ_T) is the trace of an optimiser: the earliest method.
+
+    It is weighted as in Eq. 11 of Sanchis-Trilles & Casacuberta (2015).
 
     Args:
         lists: the out-of-domain lists that the canonical weights were tuned on, or their file: MERT
