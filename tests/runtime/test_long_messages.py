@@ -7,10 +7,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, NBest, Reranker, adapt, check, from_lists, rerank
+from bpa_ppl import Draws, NBest, Reranker, WeightDraws, adapt, check, from_lists, rerank
 from bpa_ppl._runtime.messages import capture_notes, warn_user
 from bpa_ppl.errors import BpaError, list_names, unknown_name
-from bpa_ppl.posterior.weight_draws import name_weights
 
 NAMES = [f"feature_{k}" for k in range(5000)]
 _LONGEST = 2100  # characters
@@ -38,7 +37,11 @@ def test_warnings_are_short() -> None:
 
 
 def test_errors_about_thousands_of_features_are_short() -> None:
-    lists, draws = lists_of(["LM0"]), name_weights(np.zeros((1, 4, 5000)), tuple(NAMES))
+    lists = lists_of(["LM0"])
+    coords, weights = {"feature": NAMES}, {"weights": np.zeros((1, 4, 5000))}
+    draws = WeightDraws(
+        Draws(weights, main=("weights",), dims={"weights": ("feature",)}, coords=coords)
+    )
     calls = (
         partial(adapt, lists, dict.fromkeys(NAMES, 1.0), sampler="map"),
         partial(rerank, lists, draws, unchecked=True),
