@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 from numpyro.distributions import Distribution, ExpandedDistribution, Independent
-from numpyro.distributions.constraints import circular, independent, real
+from numpyro.distributions.constraints import independent, real
 from numpyro.ops.provenance import eval_provenance
 
 from bpa_ppl.densities.own_models import is_latent
@@ -23,7 +23,6 @@ def find_reparametrisations(
 
     * `LocScaleReparam(0)`: a site on the real line whose location or scale depends on another
       latent site. It can be written as loc + scale × a draw of fixed scale.
-    * `CircularReparam()`: an angle, whose values at both ends of its range are neighbours.
 
     Args:
         program: a NumPyro program.
@@ -40,11 +39,7 @@ def find_reparametrisations(
     {'theta': "LocScaleReparam(0, shape_params=['df'])"}
     """
     latent = {name: site for name, site in sites.items() if is_latent(site)}
-    calls = {
-        name: "CircularReparam()"
-        for name, site in latent.items()
-        if _find_support(site["fn"]) is circular
-    }
+    calls = dict[str, str]()
     candidates = {name for name, site in latent.items() if _has_loc_and_scale(site["fn"])}
     if not candidates or len(latent) == 1:
         return calls

@@ -108,9 +108,6 @@ class Advice:
                 "(numpyro.distributions.transforms.OrderedTransform), or use functions that do "
                 "not depend on labels"
             )
-        if angles := self._find_sites("CircularReparam"):
-            calls = "numpyro.infer.reparam.CircularReparam()"
-            return f"{problem}an angle may be at the cut of its range: use {calls} for {angles}"
         if mirrored := find_mirrored(self._draws):
             names = list_names(mirrored)
             return f"{problem}the sign of {names} differs between chains: let the prior keep one"
