@@ -486,6 +486,7 @@ def inspect_model(target: Target) -> Structure:
 def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
     sites: dict[str, Any] = {}
     discrete: list[str] = []
+    reparametrisations: dict[str, str] = {}
     target: Target = jax.tree.unflatten(structure, shapes)
 
     def run(target: Target) -> Sites:
@@ -495,6 +496,7 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
         seeded = handlers.seed(checked, jax.random.key(0))
         sites.update(handlers.trace(seeded).get_trace(*target.data))
         discrete.extend(find_discrete(sites, has_lists=target.has_lists))
+        reparametrisations.update(find_reparametrisations(target.program, target.data, sites))
         return {name: sites[name]["value"] for name in unconstrain_sites(sites)}
 
     def is_real(support: Any) -> bool:
@@ -505,7 +507,6 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
     with explain_errors(target.model):
         values = jax.eval_shape(run, target)
         refuse_parameters(target.program, target.data, sites)
-        reparametrisations = find_reparametrisations(target.program, target.data, sites)
     if target.likelihood is None:
         dims = name_dimensions(sites)
     else:

@@ -294,7 +294,7 @@ def test_the_command_compares_files(
     with raises(UsageError, "bad-name", parameter="log_weights", match="log_weights names a var"):
         run_command(["compare", "weighted.nc", "b.nc", "--log-weights", "none"])
     run_command(["compare", "weighted.nc", "b.nc", "--log-weights", "logwt"])
-    with raises(UsageError, parameter="weights", match="a second posterior"):
+    with raises(UsageError, "missing-argument", match="give two or more posteriors"):
         run_command(["compare", "a.nc"])
     remedy = "give a NetCDF file of `bpa adapt`, or of .* any program's ArviZ data"
     with raises(DataError, "missing-file", match=rf"none\.nc: no such file: {remedy}"):
