@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
-from bpa_ppl.densities.own_models import CheckedSites, explain_errors, model_error
-from bpa_ppl.densities.target import RUN_ONCE, Target
+from bpa_ppl.densities.own_models import explain_errors, model_error
+from bpa_ppl.densities.target import RUN_ONCE, Target, make_checked_program
 from bpa_ppl.errors import BpaError
 
 _REMEDY = (
@@ -45,15 +45,15 @@ class _Site(NamedTuple):
 def require_same_runs(target: Target) -> None:
     """Run a program twice, and compare sites, shapes, observed values and log densities.
 
-    Nothing may have run the program before.
+    Nothing may have run the program before. What changes only at a later run is not seen.
 
     Args:
-        target: a program whose data and start are empty.
+        target: a program, whose start may be empty.
 
     Raises:
         UsageError: if the program cannot be run, or the second run is another one.
     """
-    title = target.model.__name__
+    title = getattr(target.model, "__name__", str(target.model))
     with explain_errors(target.model):
         first = _run(target)
     try:
@@ -80,8 +80,8 @@ def _other_program(title: str, difference: str) -> Exception:
 def _run(target: Target) -> dict[str, _Site]:
     """Return the sites of one run, compiled: JAX would compile each operation by itself."""
 
-    def run() -> dict[str, _Site]:
-        program = handlers.seed(CheckedSites(target.program), jax.random.key(0))
+    def run(target: Target) -> dict[str, _Site]:
+        program = handlers.seed(make_checked_program(target), jax.random.key(0))
         result = {}
         for name, site in handlers.trace(program).get_trace(*target.data).items():
             if site["type"] not in ("sample", "deterministic"):
@@ -94,8 +94,8 @@ def _run(target: Target) -> dict[str, _Site]:
             result[name] = _Site(np.shape(value), observed, value.sum(), density)
         return result
 
-    compiled = jax.jit(run, compiler_options=RUN_ONCE).trace().lower().compile()
-    sites: dict[str, _Site] = jax.device_get(compiled())
+    compiled = jax.jit(run, compiler_options=RUN_ONCE).trace(target).lower().compile()
+    sites: dict[str, _Site] = jax.device_get(compiled(target))
     return sites
 
 

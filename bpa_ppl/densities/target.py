@@ -475,6 +475,13 @@ class Structure(NamedTuple):
     reparametrisations: dict[str, str]
 
 
+def make_checked_program(target: Target) -> CheckedSites:
+    """Return the program of a target, which refuses sites that samplers cannot use."""
+    if not target.has_lists:
+        return CheckedSites(target.program)
+    return CheckedSites(target.program, target.lists.features, len(target.lists.oracle))
+
+
 def inspect_model(target: Target) -> Structure:
     """Return the structure of a program, computed once for data of the same shapes; or raise."""
     leaves, structure = jax.tree.flatten(without_start(target))
@@ -490,10 +497,7 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
     target: Target = jax.tree.unflatten(structure, shapes)
 
     def run(target: Target) -> Sites:
-        checked = CheckedSites(target.program)
-        if target.has_lists:
-            checked = CheckedSites(target.program, target.lists.features, len(target.lists.oracle))
-        seeded = handlers.seed(checked, jax.random.key(0))
+        seeded = handlers.seed(make_checked_program(target), jax.random.key(0))
         sites.update(handlers.trace(seeded).get_trace(*target.data))
         discrete.extend(find_discrete(sites, has_lists=target.has_lists))
         reparametrisations.update(find_reparametrisations(target.program, target.data, sites))

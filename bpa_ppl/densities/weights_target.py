@@ -30,6 +30,7 @@ from bpa_ppl.densities.mode import (
     start_at_medians,
 )
 from bpa_ppl.densities.own_models import explain_errors
+from bpa_ppl.densities.program_runs import require_same_runs
 from bpa_ppl.densities.target import (
     ListData,
     Sampled,
@@ -75,6 +76,9 @@ def make_weights_target(
         match: the weights, matched to the features.
         likelihood: with all its settings.
         model: the NumPyro program.
+
+    Raises:
+        UsageError: if it cannot be sampled, or is another one at its second run.
     """
 
     def build(likelihood: Likelihood) -> Target:
@@ -84,6 +88,8 @@ def make_weights_target(
         return Target(model=model, data=data, start={}, likelihood=observing, match=match)
 
     target = build(likelihood)
+    if not target.is_log_linear:
+        require_same_runs(target)
     start, log_concave = find_start(target), likelihood.log_concave_start()
     if log_concave is not None and not is_too_large(replace(target, start=start)):
         simple = build(log_concave)

@@ -17,6 +17,7 @@ from numpyro import handlers
 from support.raising import raises
 from support.targets import starting_at_zero
 
+import bpa_ppl as bpa
 from bpa_ppl import UsageError
 from bpa_ppl.densities.model_target import make_model_target
 
@@ -159,6 +160,21 @@ def test_a_program_that_is_another_one_at_its_second_run_is_refused(
     match = rf"another one at each call \({difference}"
     with raises(UsageError, "not-supported", parameter="model", match=match):
         make_model_target(make())
+
+
+def test_a_model_of_lists_that_is_another_one_at_its_second_run_is_refused() -> None:
+    numbers = count(1)
+
+    def model(lists: Any, prior: Any, likelihood: Any) -> None:
+        scale = float(next(numbers))
+        weights = numpyro.sample("weights", dist.Normal(jnp.zeros(1), scale).to_event(1))
+        with numpyro.plate("sentence", len(lists.oracle)):
+            likelihood.observe(lists, weights)
+
+    lists = bpa.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    match = r"model is another one at each call \(the site oracle has the log density"
+    with raises(UsageError, "not-supported", parameter="model", match=match):
+        bpa.log_density(lists, {"LM0": 0.5}, likelihood="oracle", model=model)
 
 
 def with_a_seed_of_its_own() -> None:
