@@ -31,7 +31,7 @@ _IN_COMMON, _FEWEST_IN_COMMON, _DIFFERENT = 0.25, 10, 0.9
 _COMPARED = 10
 #: Lags at which the autocorrelation may rise; with more chains as many as there are.
 _LAGS = 32
-#: Two mixed chains are independent at odd lags, up to this |z|; or they are at different places, and
+#: Two mixed chains are independent at odd lags, up to this |z|; or they are at different places and
 #: this share of the difference of the first two lags remains at all lags from this one on.
 _ODD_Z, _REMAINS, _DISTANT = 4.5, 0.75, 16
 _ONCE = "keep each run once, and give each chain its own random key"
