@@ -89,10 +89,12 @@ class Parallel:
     Args:
         pool: the workers.
         width: the number of calls that run at the same time.
+        shares_memory: whether they run in this process.
     """
 
     pool: joblib.Parallel
     width: int
+    shares_memory: bool
     _started: list[Any] = field(default_factory=list, repr=False)
 
     def __call__(self, calls: Iterable[Any]) -> Iterator[Any]:
@@ -233,7 +235,8 @@ def parallel_workers(jobs: int, **hints: str | None) -> Iterator[Parallel]:
                 batch_size=1,
                 max_nbytes=None,  # arrays are sent without temporary files
             )
-            parallel = Parallel(stack.enter_context(pool), width)
+            shared = getattr(backend, "supports_sharedmem", False)
+            parallel = Parallel(stack.enter_context(pool), width, shared)
             try:
                 yield parallel
             except KeyboardInterrupt as interrupted:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from math import ceil
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import uuid4
 
 import jax
 import jax.numpy as jnp
@@ -211,9 +212,8 @@ def density_to_simulate(
     )
 
 
-@dataclass(frozen=True)
-class _Simulation:
-    """How data are simulated from a target; copies in worker processes have the same key.
+class _Simulation(NamedTuple):
+    """How data are simulated from a target.
 
     Attributes:
         target: the posterior of the data that are there.
@@ -222,17 +222,10 @@ class _Simulation:
         given: returns the posterior of simulated data, from what the program observes, by site.
     """
 
-    target: Target = field(compare=False)
+    target: Target
     names: tuple[str, ...]
     labels: tuple[str, ...]
-    given: Callable[[dict[str, Any]], Target] = field(compare=False)
-    key: str = field(default_factory=lambda: uuid4().hex)
-
-
-@lru_cache(1)
-def _keep_first(simulation: _Simulation) -> _Simulation:
-    """Return the first of equal copies, for whose program this process has compiled functions."""
-    return simulation
+    given: Callable[[dict[str, Any]], Target]
 
 
 def _make_simulation(target: Target) -> _Simulation:
@@ -273,7 +266,6 @@ def _require_generative(likelihood: Likelihood) -> None:
 
 def _replicate(engine: Sampler, simulation: _Simulation, seed: int, i: int) -> Replication:
     """Simulate data, and draw from the posterior given the data."""
-    simulation = _keep_first(simulation)
     # The setting is local to a thread.
     with NUMPYRO_LOCK, jax.enable_x64(True):
         key = jax.random.fold_in(jax.random.key(seed), i)
@@ -459,10 +451,18 @@ def run_calibration(
     def replicate_in_time(i: int) -> Replication | None:
         return replicate(i) if max_seconds is None or time() - start <= max_seconds else None
 
+    def replicate_block(block: range) -> list[Replication | None]:
+        return [replicate_in_time(i) for i in block]
+
     # Threads, not processes of this machine, because they share compiled programs.
     workers = parallel_workers(jobs, prefer="threads")
     with reporter(progress, f"calibrate {sampler}") as report, workers as parallel:
-        runs = enumerate(parallel(delayed(replicate_in_time)(i) for i in range(replications)))
+        # Other processes compile the program of each call that they receive.
+        size = 1 if parallel.shares_memory else ceil(replications / parallel.width)
+        blocks = (
+            range(replications)[first : first + size] for first in range(0, replications, size)
+        )
+        runs = enumerate(chain.from_iterable(parallel(map(delayed(replicate_block), blocks))))
         for i, run in ((i, run) for i, run in runs if run is not None):
             ranked.append(_rank_true_values(run, columns, np.random.default_rng([seed, i])))
             report(len(ranked), replications, "replications")

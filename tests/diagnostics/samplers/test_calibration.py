@@ -13,6 +13,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from joblib import parallel_config
+from joblib.parallel import ThreadingBackend
 from scipy.stats import kstest
 from support import reference_model
 from support.raising import raises
@@ -163,6 +165,26 @@ def test_threads_change_nothing() -> None:
     assert steps == list(range(1, 41))
     with raises(UsageError, parameter="replications"):
         run_calibration(gaussian, ["x"], replications=5)
+
+
+class OtherProcesses(ThreadingBackend):
+    """A backend whose calls do not share memory, as that of Dask; it counts them."""
+
+    supports_sharedmem = False
+    calls = 0
+
+    def submit(self, func: Any, callback: Any = None) -> Any:
+        self.calls += 1
+        return super().submit(func, callback)
+
+
+def test_each_worker_without_shared_memory_receives_the_program_once() -> None:
+    backend = OtherProcesses()
+    with parallel_config(backend, n_jobs=3):
+        elsewhere = run_calibration(gaussian, ["x"], replications=40)
+    here = run_calibration(gaussian, ["x"], replications=40)
+    np.testing.assert_array_equal(elsewhere.ranks, here.ranks)
+    assert backend.calls == 3
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
