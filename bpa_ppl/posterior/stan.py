@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -21,6 +21,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, list_names
+from bpa_ppl.formats.streams import read_chunks
 from bpa_ppl.formats.values import to_numpy
 from bpa_ppl.posterior.arviz_data import LOG_WEIGHT
 from bpa_ppl.posterior.groups import Group, label_groups, require_equal_lengths
@@ -51,6 +52,9 @@ _END_OF_WARMUP = "adaptation terminated"
 #: A column of a cell: the variable, and an index from 1 for each of its dimensions.
 _CELL = re.compile(r"(.+?)((?:\.[0-9]+)+)")
 
+#: Bytes that Arrow reads at once, and at most of a number.
+_BLOCK, _CELL_SIZE = 1 << 20, 64
+
 
 class _Output(NamedTuple):
     """A CSV file of Stan.
@@ -70,6 +74,27 @@ class _Output(NamedTuple):
     values: Float64
     ended: int | None
     saved: int
+
+
+def iter_lines(path: str) -> Iterator[str]:
+    """Yield the lines of a CSV file without their ends.
+
+    Bytes that are not UTF-8, as of paths in comments, are replaced.
+
+    Raises:
+        DataError: as `read_chunks`, such as for a line that is too long.
+    """
+    for block in read_chunks(path):
+        yield from block.decode(errors="replace").split("\n")[:-1]
+
+
+def block_size(columns: int) -> int:
+    """Return how many bytes of a CSV file Arrow reads at once; rows must be shorter.
+
+    >>> block_size(3), block_size(90_000)
+    (1048576, 5760000)
+    """
+    return max(_BLOCK, _CELL_SIZE * columns)
 
 
 def is_stan(comments: str) -> bool:
@@ -122,19 +147,18 @@ def _read_output(path: str) -> _Output:
     """
     comments, settings = "", dict[str, str]()
     names, rows, ended = list[str](), list[str](), None
-    with open(path, encoding="utf-8", errors="replace") as file:
-        for line in file:
-            if line.startswith("#"):
-                if _END_OF_WARMUP in line.lower():
-                    ended = len(rows)
-                if not names:
-                    comments += line.lower()
-                    if found := _SETTING.match(line.lower()):
-                        settings.setdefault(found[1], found[2])
-            elif line.strip() and not names:
-                names = [name.strip() for name in line.split(",")]
-            elif line.strip():
-                rows.append(line)
+    for line in iter_lines(path):
+        if line.startswith("#"):
+            if _END_OF_WARMUP in line.lower():
+                ended = len(rows)
+            if not names:
+                comments += line.lower() + "\n"
+                if found := _SETTING.match(line.lower()):
+                    settings.setdefault(found[1], found[2])
+        elif line.strip() and not names:
+            names = [name.strip() for name in line.split(",")]
+        elif line.strip():
+            rows.append(line)
     method = settings.get("method", "sample")
     if "method" not in settings:
         method = next((of for title, of in _TITLES.items() if title in comments), method)
@@ -163,10 +187,10 @@ def _read_rows(path: str, names: Sequence[str], rows: Sequence[str]) -> Float64:
     types = csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.float64()), null_values=["nan", "-nan", "NaN"]
     )
+    content = io.BytesIO("\n".join(rows).encode())
+    reading = csv.ReadOptions(column_names=names, block_size=block_size(len(names)))
     try:
-        table = csv.read_csv(
-            io.BytesIO("".join(rows).encode()), csv.ReadOptions(column_names=names), None, types
-        )
+        table = csv.read_csv(content, reading, None, types)
     except (pa.ArrowException, ValueError) as error:
         reason = str(error).splitlines()[0]
         message = f"not output of Stan ({reason}): give the CSV files of a run that has ended"

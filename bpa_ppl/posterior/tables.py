@@ -15,7 +15,7 @@ from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.formats.values import to_numpy
 from bpa_ppl.posterior.arviz_data import LOG_WEIGHT
 from bpa_ppl.posterior.groups import Group, label_groups, require_equal_lengths
-from bpa_ppl.posterior.stan import STATISTICS, is_stan, read_stan
+from bpa_ppl.posterior.stan import STATISTICS, block_size, is_stan, iter_lines, read_stan
 
 #: How the names of CSV files end.
 CSV = ".csv"
@@ -92,10 +92,10 @@ def read_csv(path: str | Path) -> _Groups:
     import pyarrow as pa
     from pyarrow import csv
 
-    tables = []
+    tables, reading = [], csv.ReadOptions(block_size=block_size(len(names)))
     for file in files:
         try:
-            tables.append(csv.read_csv(file))
+            tables.append(csv.read_csv(file, reading))
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
             message = f"not a table of draws ({reason}): {_REMEDY}"
@@ -112,11 +112,10 @@ def read_csv(path: str | Path) -> _Groups:
 def _read_head(path: str) -> tuple[list[str], str]:
     """Return the names of the columns of a CSV file, and the comments above them."""
     comments = ""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        for line in file:
-            if not line.startswith("#"):
-                return [name.strip().strip('"') for name in line.split(",")], comments
-            comments += line
+    for line in iter_lines(path):
+        if not line.startswith("#"):
+            return [name.strip().strip('"') for name in line.split(",")], comments
+        comments += line + "\n"
     return [], comments
 
 

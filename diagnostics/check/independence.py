@@ -31,8 +31,9 @@ _IN_COMMON, _FEWEST_IN_COMMON, _DIFFERENT = 0.25, 10, 0.9
 _COMPARED = 10
 #: Lags at which the autocorrelation may rise; with more chains as many as there are.
 _LAGS = 32
-#: A sampler with positive and negative autocorrelations may have a small rise at lag two.
-_RISE_AT_TWO = 0.1
+#: Two mixed chains are independent at odd lags, up to this |z|; or they are at different places and
+#: this share of the difference of the first two lags remains at all lags from this one on.
+_ODD_Z, _REMAINS, _DISTANT = 4.5, 0.75, 16
 _ONCE = "keep each run once, and give each chain its own random key"
 
 
@@ -165,7 +166,8 @@ def _find_mixed(chains: Float64, names: Sequence[str], level: float) -> Dependen
 
     It rises at lag k if it is larger than at each smaller lag, and than each product ρ(i) ρ(k − i),
     by so many standard errors that the level holds for all lags and variables. Of a reversible
-    chain it is a mean of powers λᵏ, and can rise at lag two alone: there it must rise by more.
+    chain it is a mean of powers λᵏ, and can rise at lag two alone, as of NUTS, where some λ are
+    negative. Two mixed chains have more: see `_are_two`.
     """
     from scipy.special import ndtr
 
@@ -181,8 +183,8 @@ def _find_mixed(chains: Float64, names: Sequence[str], level: float) -> Dependen
     for k in range(2, lags + 1):
         before = rho[:, 1:k]
         least = np.maximum(before, before * before[:, ::-1]).max(axis=1)
-        by = rho[:, k] - least
-        rise[:, k] = np.where(by >= _RISE_AT_TWO * (k == 2), by / error[:, k - 2], -np.inf)
+        rise[:, k] = (rho[:, k] - least) / error[:, k - 2]
+    rise[:, 2] = np.where(_are_two(rho, error), rise[:, 2], -np.inf)
     place, lag = divmod(int(rise.argmax()), lags + 1)
     p_value = float(ndtr(-rise[place, lag])) * rise[:, 2:].size
     if not p_value < level:
@@ -193,6 +195,23 @@ def _find_mixed(chains: Float64, names: Sequence[str], level: float) -> Dependen
         "draws.swapaxes(0, 1)"
     )
     return Dependence(p_value, 0, problem)
+
+
+def _are_two(rho: Float64, error: Float64) -> npt.NDArray[np.bool_]:
+    """Return of which variables autocorrelations can be those of two mixed chains, (K,).
+
+    Their draws are independent at odd lags, in all variables; or they are at different places, and
+    draws at even and at odd lags differ as much at distant lags as at the first ones.
+
+    Args:
+        rho: (K, L + 1) the autocorrelations.
+        error: (K, L) of those at the lags from 1 on.
+    """
+    odd = np.abs(rho[:, 1::2]) / error[:, -1:]  # chains with slow movements are alike by chance
+    distant = rho[:, min(_DISTANT, rho.shape[1] // 4 * 2) :]  # from an even lag on
+    evens, odds = (distant[:, start::2].mean(axis=1) for start in (0, 1))
+    apart = evens - odds >= _REMAINS * (rho[:, 2] - rho[:, 1])
+    return apart | bool((odd < _ODD_Z).all())
 
 
 def _select_variables(

@@ -34,7 +34,7 @@ READ = set(
         --gain --gaps --host --in-corpus --induction --judgements --like --method --mixture
         --lists --log-weights --out-corpus --posterior --preset --prior --qrels --reference-sampler
         --references --sampler --scheduler --side --sources --template --test
-        --test-references --tuner --var-names --weights --without
+        --tuner --var-names --weights --without
         """,
     )
 )

@@ -68,7 +68,7 @@ def lists(count: int = 40) -> NBest:
 
 def draws(sign: float, **known: object) -> Draws:
     """Return draws that prefer low (−1) or high (1) LM0; the canonical weight is 1."""
-    values = sign + 0.01 * np.random.default_rng(0).normal(size=(4, 300, 1))
+    values = sign + 0.01 * np.random.default_rng(int(sign > 0)).normal(size=(4, 300, 1))
     return name_weights(values, ("LM0",), constants={"canonical": np.ones(1)}, **known)
 
 
@@ -459,4 +459,3 @@ def test_all_that_scores_with_references_warns(
     with pytest.warns(bpa.BpaWarning, match="are nearer to their own reference"):
         evaluate_improvement(lists, draws)
     bpa.log_density(lists, likelihood="none")  # the references are not used
-    assert any("of 20 lists" in warning for warning in bpa.describe(lists).warnings)

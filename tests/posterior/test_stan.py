@@ -221,6 +221,26 @@ def test_numbers_that_are_not_finite_are_read_and_other_texts_are_refused() -> N
             bpa.check(ALL)
 
 
+@pytest.mark.parametrize(
+    "head", ["", "# ", "# stan_version_major = 2\nlp__,mu\n", "chain,draw,mu\n"]
+)
+def test_a_line_has_a_largest_length(head: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.streams.LONGEST_LINE", 100_000)
+    Path("out.csv").write_text(head + "1.5," * 30_000, "utf-8")
+    line = head.count("\n") + 1
+    with raises(DataError, "bad-line", line=line, match="out"):
+        bpa.check("out.csv")
+
+
+def test_rows_of_many_columns_are_read() -> None:
+    """Arrow reads blocks of 1 MiB, of whole rows, unless it is told otherwise."""
+    values = RNG.normal(size=(2, 30_000))
+    rows = [",".join(f"mu.{k + 1}" for k in range(30_000))]
+    rows += [",".join(f"{value:.40f}" for value in row) for row in values.tolist()]
+    Path("out.csv").write_text("\n".join(["# stan_version_major = 2", *rows]), "utf-8")
+    np.testing.assert_array_equal(open_posterior("out.csv").draws.values["mu"], values[None])
+
+
 def test_a_run_that_wrote_no_draw_is_refused() -> None:
     for header in ("", "lp__,accept_stat__,stepsize__,mu"):
         path = write_output("# method = sample (Default)", header)

@@ -101,8 +101,16 @@ def test_the_workers_are_those_of_the_active_backend(backend: str | ParallelBack
 COMMANDS = (
     "adapt nbest -r ref -w moses.ini --sampler laplace -o posterior.nc",
     "rerank large -p posterior.nc -o chosen --details details",
-    "calibrate nbest -w moses.ini --samplers laplace --replications 20 -o calibration.json",
+    "calibrate --model normal.py:model --samplers laplace --replications 20 -o calibration.json",
 )
+NORMAL = """
+import numpyro
+import numpyro.distributions as dist
+
+
+def model():
+    numpyro.sample("y", dist.Normal(numpyro.sample("x", dist.Normal(0.0, 1.0)), 1.0), obs=0.5)
+"""
 
 
 @pytest.mark.slow
@@ -116,6 +124,7 @@ def test_commands_on_a_cluster_write_the_same_files(
         folder.mkdir()
         monkeypatch.chdir(folder)
         write_small_demo(folder, sentences=24, candidates=8)
+        Path("normal.py").write_text(NORMAL, "utf-8")
         # Fewer candidates are not worth the start of processes.
         write_nbest(concatenate([read_nbest("nbest")] * 521, renumber=True), "large")
         for command in COMMANDS:

@@ -97,6 +97,12 @@ RIGHT: dict[str, Sample] = {
     "Poisson": lambda seed: np.random.default_rng(seed).poisson(1.0, (4, DRAWS, 2)).astype(float),
     "rounded": lambda seed: autoregressive(0.5, 4, DRAWS, 2, seed).round(2),
     "antithetic pairs": antithetic,
+    "slow and antithetic": lambda seed: (
+        autoregressive(0.7, 4, DRAWS, 2, seed) + 1.5 * autoregressive(-0.6, 4, DRAWS, 2, seed + 999)
+    ),
+    "2 chains, slow and antithetic": lambda seed: (
+        autoregressive(0.7, 2, DRAWS, 2, seed) + 1.5 * autoregressive(-0.6, 2, DRAWS, 2, seed + 999)
+    ),
     "random walks": walk(one_key=False),
     "from one start": from_afar,
 }

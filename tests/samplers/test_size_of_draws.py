@@ -10,11 +10,10 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from support.raising import raises
-from support.targets import starting_at_zero
+from support.targets import program_target, starting_at_zero
 
 import bpa_ppl as bpa
 from bpa_ppl import UsageError
-from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.samplers.memory import fits_into_memory
 from bpa_ppl.samplers.sampler import SAMPLERS
 
@@ -46,7 +45,7 @@ def test_fewer_draws_are_named_where_they_fit(monkeypatch: pytest.MonkeyPatch) -
     available = SimpleNamespace(available=200e6)
     monkeypatch.setattr("bpa_ppl.samplers.memory.virtual_memory", lambda: available)
     with starting_at_zero():
-        target = make_model_target(with_many_values)
+        target = program_target(with_many_values)
     match = r"16,000 draws of 1,000 values of the site values are 0\.1 GB; draw fewer, such as "
     with raises(UsageError, "not-supported", parameter="sampler", match=match) as error:
         bpa.sample(with_many_values, sampler="imh:draws=4000")
@@ -68,7 +67,7 @@ def test_draws_warmup_and_draws_of_the_prior_are_counted(
     sampler: str, values: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with starting_at_zero():
-        target = make_model_target(with_many_values)
+        target = program_target(with_many_values)
     engine: Any = SAMPLERS.resolve(sampler)
     for available, fits in ((2 * 8 * 1000 * values, True), (2 * 8 * 1000 * values - 1, False)):
         memory = SimpleNamespace(available=available)
