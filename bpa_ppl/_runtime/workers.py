@@ -6,16 +6,16 @@ The workers are those of joblib's active backend, which a program chooses for Da
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import islice
+from multiprocessing import resource_tracker
 from numbers import Integral
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -90,11 +90,13 @@ class Parallel:
         pool: the workers.
         width: the number of calls that run at the same time.
         shares_memory: whether they run in this process.
+        starting: a block in which calls, and their processes, are started.
     """
 
     pool: joblib.Parallel
     width: int
     shares_memory: bool
+    starting: Callable[[], AbstractContextManager[None]] = nullcontext
     _started: list[Any] = field(default_factory=list, repr=False)
 
     def __call__(self, calls: Iterable[Any]) -> Iterator[Any]:
@@ -105,7 +107,9 @@ class Parallel:
             replay(result[1])
             return result[0]
 
-        results = self.pool(delayed(_call_and_capture)(*call) for call in list(calls))
+        own = list(calls)
+        with self.starting():
+            results = self.pool(delayed(_call_and_capture)(*call) for call in own)
         self._started.append(results)
         return map(log_notes, results)
 
@@ -143,26 +147,21 @@ class Parallel:
                 raise
 
 
-def _without_interrupts(submit: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that starts calls, and the processes that run them, with SIGINT blocked.
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT in this thread, and in the processes that are started in the block.
 
-    The processes inherit that. A terminal sends Ctrl-C to them, too, and they would print
-    tracebacks; this process ends them.
+    A terminal sends Ctrl-C to them, too, and they would print tracebacks; this process ends them.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
-        return submit
-
-    # The start of the tracker of multiprocessing would end the block.
-    multiprocessing.get_context("spawn").Lock()
-
-    def submit_without(*call: Any) -> Any:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            return submit(*call)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    return submit_without
+        yield
+        return
+    resource_tracker.ensure_running()  # its start would end the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _make_backend(submit: Callable[..., Any], count: Callable[[], int]) -> Any:
@@ -209,34 +208,27 @@ def parallel_workers(jobs: int, **hints: str | None) -> Iterator[Parallel]:
     [1, 2]
     """
     import joblib
-    from joblib.externals.loky import ProcessPoolExecutor
+    from joblib.externals.loky import get_reusable_executor
     from joblib.parallel import LokyBackend, get_active_backend
 
     width, (backend, _) = count_workers(jobs, **hints), get_active_backend(**hints)
+    of_processes = {"initializer": _end_with_parent, "initargs": (os.getpid(),)}
     try:
         with ExitStack() as stack:
-            if isinstance(backend, LokyBackend) and width > 1:
-                share, threads = max(joblib.cpu_count() // width, 1), backend.inner_max_num_threads
-                limits = backend.MAX_NUM_THREADS_VARS  # names in the environment
-                executor = ProcessPoolExecutor(
-                    width,
-                    initializer=_end_with_parent,
-                    initargs=(os.getpid(),),
-                    env={name: str(threads or os.environ.get(name, share)) for name in limits},
-                )
-                # They end with the block: idle ones would keep semaphores and memory.
-                stack.push(lambda kind, *_: executor.shutdown(kill_workers=kind is not None))
-                submit = _without_interrupts(executor.submit)
-                backend = _make_backend(submit, lambda: width)
+            is_loky = isinstance(backend, LokyBackend) and width > 1
+            if is_loky:  # idle processes would keep semaphores and memory
+                stack.callback(lambda: get_reusable_executor(kill_workers=True).shutdown())
             pool = joblib.Parallel(
                 width,
                 backend=backend,
                 return_as="generator" if backend.supports_return_generator else "list",
                 batch_size=1,
                 max_nbytes=None,  # arrays are sent without temporary files
+                **(of_processes if is_loky else {}),
             )
             shared = getattr(backend, "supports_sharedmem", False)
-            parallel = Parallel(stack.enter_context(pool), width, shared)
+            starting = _interrupts_blocked if is_loky else nullcontext
+            parallel = Parallel(stack.enter_context(pool), width, shared, starting)
             try:
                 yield parallel
             except KeyboardInterrupt as interrupted:

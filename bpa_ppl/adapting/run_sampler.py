@@ -86,7 +86,7 @@ def run_sampler(
     size, title = target.dimension, f"{title} {name}"
     if size >= _MANY_VALUES:
         title += f", {size:,} values"
-        if progress:
+        if progress and progress is not no_report:
             log_info(f"{title}: the starts, the compilation and the warm-up may take minutes")
     with (
         NUMPYRO_LOCK,

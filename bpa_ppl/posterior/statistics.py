@@ -8,7 +8,9 @@ ArviZ is imported on first use, because importing it takes as long as two checks
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ TAILS = (0.05, 0.95)
 POOR_PARETO_K = 0.7
 #: Fourth powers of numbers beyond it, and of those below its inverse, are no numbers in float64.
 LARGEST = 1e70
+#: Draws of components whose statistics are computed together.
+_BLOCK = 1 << 20
 #: With fewer values, a tail cannot be fitted.
 _MIN_WEIGHTS = 25
 #: A draw is large if it makes up this share of the sum of absolute deviations, and this number over
@@ -75,9 +79,27 @@ def mcse(values: npt.ArrayLike) -> Float64:
 
 def _apply(name: str, values: npt.ArrayLike, **options: Any) -> Float64:
     """Return a statistic of ArviZ of each component."""
-    array = np.asarray(values, np.float64)
+    function = partial(getattr(_arviz(), name), chain_axis=0, draw_axis=1, **options)
     with np.errstate(all="ignore"):
-        return np.asarray(getattr(_arviz(), name)(array, chain_axis=0, draw_axis=1, **options))
+        return by_blocks(function, np.asarray(values, np.float64))
+
+
+def by_blocks(function: Callable[[Float64], Any], values: Float64) -> Float64:
+    """Return a function of draws (C, D, …) that treats each component alone, such as ↦ (…).
+
+    It has blocks of components, one after another: ranks, and other copies, of all together would
+    need several times the memory of the draws.
+
+    >>> by_blocks(lambda draws: draws.mean(axis=1), np.zeros((4, 100, 3))).shape
+    (4, 3)
+    """
+    if values.ndim < 3 or values.size <= _BLOCK:
+        return np.asarray(function(values))
+    cells = values.reshape(*values.shape[:2], -1)
+    width = max(1, _BLOCK // (values.shape[0] * values.shape[1]))
+    starts = range(0, cells.shape[-1], width)
+    joined = np.concatenate([function(cells[..., k : k + width]) for k in starts], axis=-1)
+    return joined.reshape(*joined.shape[:-1], *values.shape[2:])
 
 
 def autocorrelation(values: npt.ArrayLike, lags: int) -> Float64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from bpa_ppl.diagnostics.check.advice import MORE, round_up
 from bpa_ppl.diagnostics.check.diagnostic import FEWEST, REPORTED, Diagnostic, Run
 from bpa_ppl.errors import list_names
 from bpa_ppl.posterior.record import Finding
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, mcse
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, by_blocks, ess, mcse
 
 #: A sequence of equal draws may be as long in a short chain as in one of so many draws.
 _SHORT = 100
@@ -44,7 +45,7 @@ class BurnIn(Diagnostic, frozen=True):
 
     def measure(self, run: Run) -> Finding:
         level, largest = _limit_z(run, self.limit)
-        z = np.abs(compare_beginning(run.values, level))
+        z = np.abs(by_blocks(partial(compare_beginning, level=level), run.values))
         remedy = _advise_agreement(run, settled=True)
         early = (
             f"the first tenth of the draws of {{where}} differs from their second half: {remedy}"
@@ -193,7 +194,7 @@ class ChainMeans(Diagnostic, frozen=True):
 
     def measure(self, run: Run) -> Finding:
         level, largest = _limit_z(run, self.limit)
-        z = np.abs(compare_chains(run.values, level)).max(axis=0)
+        z = np.abs(by_blocks(partial(compare_chains, level=level), run.values)).max(axis=0)
         z[_lack_error(run)] = 0.0
         apart = run.r_hat.max() > run.find(RHat).limit
         remedy = _advise_agreement(run, apart and run.settled)

@@ -15,6 +15,7 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding
 from bpa_ppl.posterior.statistics import (
     LARGEST,
+    by_blocks,
     count_moments,
     ess,
     estimate_tail_shapes,
@@ -129,7 +130,7 @@ class Run:
     @cached_property
     def error(self) -> Float64:
         """(components,) the Monte-Carlo error of the mean, in posterior standard deviations."""
-        deviation = self.values.std(axis=(0, 1), ddof=1)
+        deviation = by_blocks(lambda draws: draws.std(axis=(0, 1), ddof=1), self.values)
         return np.asarray(mcse(self.values) / np.where(deviation > 0, deviation, np.nan))
 
     @cached_property
@@ -276,7 +277,8 @@ def list_components(draws: Draws) -> tuple[list[str], Float64]:
     kept = [
         k for k, site in enumerate(sites) if moves[k] or site in draws.main or site not in moving
     ]
-    values = values.take(kept, axis=-1)  # in C order, as sums depend on it in the last digits
+    if len(kept) < len(names) or not values.flags.c_contiguous:
+        values = values.take(kept, axis=-1)  # in C order, as sums depend on it in the last digits
     if not (values.max(initial=0) <= LARGEST and values.min(initial=0) >= -LARGEST):
         values = np.where(np.abs(values) <= LARGEST, values, np.nan)
     return [names[k] for k in kept], values

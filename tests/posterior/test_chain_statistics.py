@@ -14,6 +14,7 @@ from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.statistics import (
     TAILS,
     bfmi,
+    by_blocks,
     count_moments,
     ess,
     estimate_tail_shapes,
@@ -34,6 +35,25 @@ def test_each_component_has_the_figures_of_arviz() -> None:
             options = {"prob": TAILS} if method == "tail" else {}
             expected = array_stats.ess(one, method=method, **options)
             assert ess(values, method)[k // 3, k % 3] == expected
+
+
+def test_blocks_of_components_have_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = autoregressive(0.6, 4, 101, 15, seed=0).reshape(4, 101, 3, 5)
+    whole = [r_hat(values), ess(values), ess(values, "tail"), mcse(values)]
+    medians = by_blocks(lambda draws: np.median(draws, axis=1), values)
+    monkeypatch.setattr("bpa_ppl.posterior.statistics._BLOCK", 2 * 4 * 101)
+    for expected, found in zip(
+        whole, [r_hat(values), ess(values), ess(values, "tail"), mcse(values)], strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+    widths = []
+
+    def find_medians(draws: np.ndarray) -> np.ndarray:
+        widths.append(draws.shape[2])
+        return np.median(draws, axis=1)
+
+    np.testing.assert_array_equal(by_blocks(find_medians, values), medians)
+    assert widths == [2] * 7 + [1]
 
 
 @pytest.mark.parametrize(
