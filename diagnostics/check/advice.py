@@ -88,7 +88,7 @@ class Advice:
                 f"the density jumps{at}, which its gradient does not show: sum over the values "
                 "between which it jumps, as of a discrete site, or put the bound into the support"
             )
-            self._of_jumps += "" if "rwm" in self._tried else "; or use rwm"
+            self._of_jumps += "" if figures.tried else "; or use auto"
 
     def more_draws(self, shortage: float = MORE) -> str:
         """Return how to get so many times as many effective draws (infinite if unknown)."""
