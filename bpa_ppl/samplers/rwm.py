@@ -75,8 +75,9 @@ def random_walk(
 #: of each value, and with 14 weights R-hat is below 1.01 only from a thousand effective draws on.
 #: Twice as many where the posterior integrates over the scale of its prior and has heavier tails.
 _STEPS_PER_VALUE, _MIN_STEPS = 1.5, 10
-#: Chains of so many draws whose R-hat is larger than this do not mix.
-_FEWEST, _MAX_R_HAT = 100, 1.05
+#: Chains of so many draws mix badly if their R-hat is larger than this, or if one accepts fewer of
+#: its proposals.
+_FEWEST, _MAX_R_HAT, _FEW_ACCEPTED = 100, 1.01, 0.15
 
 
 class RandomWalkMetropolis(Sampler, frozen=True):
@@ -122,15 +123,17 @@ class RandomWalkMetropolis(Sampler, frozen=True):
         walk = msgspec.structs.replace(self, thinning=thinning)
         sampled = run_chains(walk, target, moments.covariance, start, seed, progress)
         figures = msgspec.structs.replace(mode.figures, step_setting="scale")
-        if not target.is_log_linear and _disagree(sampled.z):
+        if not target.is_log_linear and _mix_badly(sampled):
             jumps, sites = find_jumps(target, sampled.z, seed)
             figures = msgspec.structs.replace(figures, jumps=jumps, jump_sites=sites)
         return replace(with_evaluations(sampled, thinning), mode=mode.position, figures=figures)
 
 
-def _disagree(z: Sites) -> bool:
-    """Return whether an R-hat of z, with leading dimensions (chains, draws), is too large."""
+def _mix_badly(sampled: Sampled) -> bool:
+    """Return whether an R-hat is too large, or a chain seldom accepts a proposal."""
+    z, accepted = sampled.z, np.mean(sampled.statistics["acceptance_rate"], axis=1)
     if (shape := np.shape(next(iter(z.values())))[:2])[1] < _FEWEST:
         return False
     flat = np.concatenate([np.reshape(of, (*shape, -1)) for of in z.values()], axis=2)
-    return bool((r_hat(np.asarray(flat, np.float64)) > _MAX_R_HAT).any())
+    disagree = (r_hat(np.asarray(flat, np.float64)) > _MAX_R_HAT).any()
+    return bool(disagree or accepted.min() < _FEW_ACCEPTED)

@@ -88,7 +88,7 @@ class Advice:
                 f"the density jumps{at}, which its gradient does not show: sum over the values "
                 "between which it jumps, as of a discrete site, or put the bound into the support"
             )
-            self._of_jumps += "" if "rwm" in self._tried else "; or use rwm"
+            self._of_jumps += "" if figures.tried else "; or use auto"
 
     def more_draws(self, shortage: float = MORE) -> str:
         """Return how to get so many times as many effective draws (infinite if unknown)."""
@@ -101,17 +101,22 @@ class Advice:
 
     def other_modes(self) -> str:
         """Return what helps where chains stay at different modes."""
-        problem = "the posterior seems to have several modes, between which chains rarely move; "
+        problem = "the posterior seems to have several modes, between which chains rarely move"
         if exchanged := find_exchanged(self._draws):
             return (
-                f"{problem}the chains exchange the labels of {list_names(exchanged)}: order them "
+                f"{problem}; the chains exchange the labels of {list_names(exchanged)}: order them "
                 "(numpyro.distributions.transforms.OrderedTransform), or use functions that do "
                 "not depend on labels"
             )
         if mirrored := find_mirrored(self._draws):
             names = list_names(mirrored)
-            return f"{problem}the sign of {names} differs between chains: let the prior keep one"
-        return f"{problem}if only one of them makes sense, let the prior exclude the others"
+            return f"{problem}; the sign of {names} differs between chains: let the prior keep one"
+        if apart := find_apart(self._draws):
+            return (
+                f"{problem}; the chains differ in {list_names(apart)}: if only one mode makes "
+                "sense, let the prior exclude the others"
+            )
+        return problem
 
     def more_samples(self, shortage: float) -> str:
         """Return how to get so many times as many effective samples."""
@@ -156,6 +161,10 @@ class Advice:
     def shorter_steps(self) -> str:
         """Return how to make a Hamiltonian sampler take shorter steps."""
         return self._of_nuts("take shorter steps", _MAX_ACCEPT)
+
+    def mixing_energy(self) -> str:
+        """Return how to make the energy mix, which steps of any length change as slowly."""
+        return ""
 
     def _of_nuts(self, action: str, *targets: float) -> str:
         """Return an action, with the settings of NUTS to try if those of the run are known.
@@ -248,6 +257,9 @@ class HamiltonianAdvice(Advice):
     def shorter_steps(self) -> str:
         return self._or_non_centred(super().shorter_steps())
 
+    def mixing_energy(self) -> str:
+        return self._remedy or self._non_centred
+
     def _or_non_centred(self, advice: str) -> str:
         """Return an advice about steps, with that about centred sites if there are any."""
         return self._remedy or "; or ".join(filter(None, (advice, self._non_centred)))
@@ -290,9 +302,11 @@ class WalkAdvice(Advice):
         return super().agreement(shortage, settled and self.steps_are_sound)
 
     def other_steps(self, larger: bool) -> str:
+        if self._of_jumps:
+            return self._of_jumps
         is_best = np.isclose(self.settings.get("scale", BEST_STEP), BEST_STEP, rtol=0.05)
         value = "" if is_best else self.try_settings(scale=BEST_STEP)
-        other = "" if "nuts" in self._tried or self._of_jumps else ", or use nuts"
+        other = "" if "nuts" in self._tried else ", or use nuts"
         return f"{'raise' if larger else 'lower'} scale{value}{other}"
 
 
@@ -377,6 +391,22 @@ def find_mirrored(draws: Draws) -> list[str]:
         far = np.abs(means) > _FAR * scale
         same = np.abs(np.abs(means) - np.abs(means[0])) < scale
         if (far & same & (np.sign(means) != np.sign(means[0]))).any():
+            found.append(name)
+    return found
+
+
+def find_apart(draws: Draws) -> list[str]:
+    """Return the sites at whose values chains stay that are far from those of others.
+
+    >>> from bpa_ppl.posterior.draws import Draws
+    >>> values = np.array([[5.0], [9.0]]) + np.random.default_rng(0).normal(size=(2, 100)) / 10
+    >>> find_apart(Draws({"x": values}, sampled=("x",)))
+    ['x']
+    """
+    found = []
+    for name in draws.sites:
+        values = np.asarray(draws.values[name], np.float64)
+        if (np.ptp(values.mean(axis=1), axis=0) > _FAR * _measure_within(values)).any():
             found.append(name)
     return found
 

@@ -47,7 +47,7 @@ class BFMI(Diagnostic, frozen=True):
         moves = np.ptp(energy, axis=1) != 0
         if not moves.any():
             return None
-        remedy = run.advice.shorter_steps()
+        remedy = run.advice.mixing_energy()
         slow = f"the energy mixes slowly (BFMI {{value:.2f}}): {remedy}"
         labels = [label for label, moving in zip(run.chain_labels, moves, strict=True) if moving]
         return self.find_worst(bfmi(energy[moves]), labels, self.limit, slow)

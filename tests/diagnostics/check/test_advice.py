@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -21,13 +22,14 @@ from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, check
-from bpa_ppl.diagnostics.check.advice import find_advice, find_exchanged, find_mirrored
+from bpa_ppl.diagnostics.check.advice import find_advice, find_apart, find_exchanged, find_mirrored
 
 RNG = np.random.default_rng(0)
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
 TWO = np.concatenate([RNG.normal(-2, 1, size=60), RNG.normal(2, 1, size=90)])
 COUNTS = RNG.poisson(np.where(np.arange(70) < 40, 18.0, 23.0))
+REACHED = 0.7 + 0.1 * np.random.default_rng(1).normal(size=20)
 SQUARES = 4 + 0.3 * RNG.normal(size=20)
 STEPS = np.cumsum(RNG.normal(size=12))
 LAST = {"target_accept": 0.999, "warmup": 1000}
@@ -85,15 +87,15 @@ def test_divergences_name_centred_sites_or_none(low_bfmi: bool, centred: bool) -
 def test_a_jump_names_its_sites_and_no_sampler_that_was_tried() -> None:
     slow = {"tau": np.random.default_rng(2).normal(size=(4, 1000)).cumsum(axis=1)}
     for sampler, tried, words in (
-        ("nuts", (), "or use rwm"),
+        ("nuts", (), "or use auto"),
         ("nuts", ("imh", "nuts", "rwm"), ""),
-        ("rwm", (), ""),
+        ("rwm", (), "or use auto"),
     ):
         draws = draws_of(slow, sampler=sampler, tried=tried, jumps=4, jump_sites=("tau",))
         for finding in check(draws).failures:
             assert "the density jumps at tau" in finding.advice
             assert "use nuts" not in finding.advice
-            assert finding.advice.endswith("or use rwm") == bool(words)
+            assert finding.advice.endswith("or use auto") == bool(words)
 
 
 def test_more_draws_are_advised_until_they_do_not_help() -> None:
@@ -128,8 +130,25 @@ def test_what_differs_between_modes_is_named() -> None:
     assert find_exchanged(Draws({"x": still})) == []
     assert find_mirrored(Draws({"low": low, "x": still})) == ["low"]
     assert find_mirrored(Draws({"x": np.abs(low)})) == []
+    assert find_apart(Draws({"low": low, "x": still})) == ["low"]
+    assert find_apart(Draws({"x": still})) == []
     assert "labels of m: order" in advice_on(draws_of({"m": means}), "R-hat")
     assert "the sign of low differs" in advice_on(draws_of({"low": low}), "R-hat")
+    far = advice_on(draws_of({"far": low + 9, "x": still}), "R-hat")
+    assert far.endswith(
+        "the chains differ in far: if only one mode makes sense, let the prior exclude the others"
+    )
+
+
+def test_an_energy_that_mixes_slowly_is_not_said_to_need_shorter_steps() -> None:
+    """Its change from draw to draw is that of the momentum, of any number of steps."""
+    energy = np.random.default_rng(4).normal(size=(4, 1000)).cumsum(axis=1)
+    values = {"theta": RNG.normal(size=(4, 1000, 2))}
+    for found, remedy in (({}, ""), ({"theta": "LocScaleReparam(0)"}, "write theta non-centred")):
+        draws = draws_of(values, {"energy": energy}, reparametrisations=found)
+        advice = advice_on(draws, "BFMI")
+        assert ": " + remedy in advice if remedy else ": " not in advice
+        assert "steps" not in advice
 
 
 def padded(mask_levels: bool) -> Callable[[], None]:
@@ -193,6 +212,24 @@ def square(prior: dist.Distribution) -> None:
     numpyro.sample("y", dist.Normal(x**2, 0.3), obs=SQUARES)
 
 
+def angle(top: float) -> None:
+    """A throw with an angle reaches as far as one with what is left to a right angle."""
+    thrown = numpyro.sample("angle", dist.Uniform(0, top))
+    numpyro.sample("y", dist.Normal(jnp.sin(2 * thrown), 0.1), obs=REACHED)
+
+
+def bounded(in_support: bool) -> None:
+    """The bound of uniform draws, of which the largest of twenty is 3."""
+    prior = dist.TruncatedNormal(0, 4, low=3.0) if in_support else dist.HalfNormal(4)
+    bound = numpyro.sample("bound", prior)
+    numpyro.factor("data", jnp.where(bound > 3.0, -20 * jnp.log(bound), -jnp.inf))
+
+
+def funnel() -> None:
+    log_scale = numpyro.sample("log_scale", dist.Normal(0, 3))
+    numpyro.sample("x", dist.Normal(0, jnp.exp(log_scale / 2)).expand([9]).to_event(1))
+
+
 #: A program with the sampler that fails, a part of the advice, and the program that follows it.
 FOLLOWED: dict[str, tuple[Callable[[], None], str, str, Callable[[], None]]] = {
     "centred": (
@@ -207,6 +244,24 @@ FOLLOWED: dict[str, tuple[Callable[[], None], str, str, Callable[[], None]]] = {
         "nuts",
         "the density jumps at tau",
         partial(change_point, True),
+    ),
+    "bound": (
+        partial(bounded, False),
+        "nuts",
+        "the density jumps at bound",
+        partial(bounded, True),
+    ),
+    "modes": (
+        partial(angle, np.pi / 2),
+        "auto",
+        "the chains differ in angle: if only one mode makes sense, let the prior exclude",
+        partial(angle, np.pi / 4),
+    ),
+    "funnel": (
+        funnel,
+        "nuts",
+        "write x non-centred (numpyro.infer.reparam.LocScaleReparam(0))",
+        handlers.reparam(funnel, config={"x": LocScaleReparam(0)}),
     ),
     "sign": (
         partial(square, dist.Normal(0, 3)),
@@ -225,6 +280,46 @@ def test_a_program_that_follows_the_advice_passes(case: str) -> None:
         failures = check(bpa.sample(program, sampler=sampler, seed=1)).failures
         assert any(advice in one.advice for one in failures), [one.advice for one in failures]
         report = check(bpa.sample(followed, seed=1))
+    assert report, str(report)
+
+
+def plain() -> None:
+    numpyro.sample("x", dist.Normal(0, 1).expand([3]).to_event(1))
+
+
+def tilted() -> None:
+    scales = np.array([1.0, 1.0, 1.0, 50.0])
+    correlation = np.full((4, 4), 0.95) + 0.05 * np.eye(4)
+    covariance = jnp.asarray(correlation * np.outer(scales, scales))
+    numpyro.sample("x", dist.MultivariateNormal(jnp.zeros(4), covariance))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "sampler", "words", "followed"),
+    [
+        (plain, "nuts:draws=100", "draw more", ""),
+        (plain, "imh:draws=100", "draw more", ""),
+        (plain, "rwm:draws=200,thinning=1", "draw more", ""),
+        (plain, "rwm:draws=200,thinning=1", "use a sampler that mixes better (nuts)", "nuts"),
+        (plain, "rwm:scale=30", "lower scale", ""),
+        (plain, "rwm:scale=30", "use nuts", "nuts"),
+        (plain, "rwm:scale=0.1", "raise scale", ""),
+        (tilted, "rwm-isotropic", "use rwm", "rwm"),
+        (partial(change_point, False), "rwm", "the density jumps at tau", "auto"),
+    ],
+)
+def test_settings_and_samplers_that_are_advised_help(
+    program: Callable[[], None], sampler: str, words: str, followed: str
+) -> None:
+    """Settings are followed as they stand in brackets."""
+    with jax.numpy_rank_promotion("allow"):  # programs of users broadcast
+        failures = check(bpa.sample(program, sampler=sampler, seed=1)).failures
+        advice = next(one.advice for one in failures if words in one.advice)
+        if not followed:
+            (followed,) = re.findall(rf"{words} \(([^)]+)\)", advice)
+        assert followed in advice
+        report = check(bpa.sample(program, sampler=followed, seed=1))
     assert report, str(report)
 
 
