@@ -163,7 +163,7 @@ def _test_beyond(values: Float64, prior: Float64, importance: Float64) -> Float6
         visits = np.fmin(visits, len(flat))
         last = (sign * (flat - middle)).max(axis=0)
         for times in (1.0, _FAR):
-            beyond = sign * (prior - middle) > times * last
+            beyond = (sign * (prior - middle) > times * last) & (importance > 0)[:, None]
             tested = np.flatnonzero(beyond.any(axis=0))
             if times > 1 and tested.size:
                 shares = visits[tested] / len(flat)

@@ -105,6 +105,16 @@ def test_a_small_far_mode_is_found() -> None:
     assert compared.deviation > 5
 
 
+def test_a_far_mode_that_the_likelihood_excludes_is_not_compared() -> None:
+    """Weights of draws that are far from the observation are zero in double precision."""
+    draws = far_mode(1, 0.01, 0.0, 4)
+    far = draws.prior["x"][0, :, 0] > 50
+    compared = compare_with_prior(draws, np.where(far, -5000.0, 0.0))
+    assert compared is not None
+    assert compared.p_value > PriorDraws().limit
+    assert compared.deviation == pytest.approx(1, abs=0.1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "share", "least"), [(1, 0.01, 34), (5, 0.02, 36), (5, 0.05, 40)])
 def test_far_modes_are_mostly_found(size: int, share: float, least: int) -> None:
