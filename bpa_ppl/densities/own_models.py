@@ -150,7 +150,7 @@ class WithoutObjects(Messenger):  # type: ignore[misc] # NumPyro has no types
     >>> import numpyro
     >>> left_out = {}
     >>> program = WithoutObjects(lambda: numpyro.deterministic("unit", "kg"), left_out)
-    >>> handlers.trace(program).get_trace(), left_out
+    >>> dict(handlers.trace(program).get_trace()), left_out
     ({}, {'unit': 'str'})
     """
 

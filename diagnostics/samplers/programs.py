@@ -70,14 +70,20 @@ def read_model(text: str) -> Callable[..., Any]:
 
 
 def _import_file(path: Path) -> ModuleType:
-    """Return the module in a file, under its path, so that it replaces no other module."""
+    """Return the module in a file, which is imported under its path and replaces no other module.
+
+    Afterwards it is not listed: other processes receive its functions themselves, not their names.
+    """
     # The recipe of the documentation of importlib.
     spec = spec_from_file_location(str(path), path, loader=SourceFileLoader(str(path), str(path)))
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    sys.modules[spec.name] = module  # dataclasses look there
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.modules.pop(spec.name, None)
     return module
 
 
