@@ -211,7 +211,7 @@ def _are_two(rho: Float64, error: Float64) -> npt.NDArray[np.bool_]:
     distant = rho[:, min(_DISTANT, rho.shape[1] // 4 * 2) :]  # from an even lag on
     evens, odds = (distant[:, start::2].mean(axis=1) for start in (0, 1))
     apart = evens - odds >= _REMAINS * (rho[:, 2] - rho[:, 1])
-    return apart | bool((odd < _ODD_Z).all())
+    return np.asarray(apart | bool((odd < _ODD_Z).all()))
 
 
 def _select_variables(
