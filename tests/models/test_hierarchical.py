@@ -119,7 +119,7 @@ def test_no_chain_of_nuts_is_stuck() -> None:
     draws = bpa.as_weight_draws(bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options))
     assert draws.record.figures.chosen == "nuts"
     assert draws.record.figures.chosen_because.endswith("are several vectors")
-    order = ["nuts: pilot sample", "nuts: compiling", "nuts: acc"]
+    order = ["nuts: pilot sample", "nuts: compiling", "nuts: warm-up", "nuts: draws"]
     first = [next(k for k, n in enumerate(stages) if n.startswith(o)) for o in order]
     assert first == sorted(first)
     assert np.mean(draws.draws.statistics["acceptance_rate"]) > 0.8

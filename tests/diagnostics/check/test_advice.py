@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -272,14 +272,23 @@ FOLLOWED: dict[str, tuple[Callable[[], None], str, str, Callable[[], None]]] = {
 }
 
 
+@pytest.fixture
+def broadcasting() -> Iterator[None]:
+    """Programs of users broadcast, in threads as well, which no context of JAX reaches."""
+    strict = jax.config.jax_numpy_rank_promotion
+    jax.config.update("jax_numpy_rank_promotion", "allow")
+    yield
+    jax.config.update("jax_numpy_rank_promotion", strict)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("broadcasting")
 @pytest.mark.parametrize("case", FOLLOWED)
 def test_a_program_that_follows_the_advice_passes(case: str) -> None:
     program, sampler, advice, followed = FOLLOWED[case]
-    with jax.numpy_rank_promotion("allow"):  # programs of users broadcast
-        failures = check(bpa.sample(program, sampler=sampler, seed=1)).failures
-        assert any(advice in one.advice for one in failures), [one.advice for one in failures]
-        report = check(bpa.sample(followed, seed=1))
+    failures = check(bpa.sample(program, sampler=sampler, seed=1)).failures
+    assert any(advice in one.advice for one in failures), [one.advice for one in failures]
+    report = check(bpa.sample(followed, seed=1))
     assert report, str(report)
 
 
