@@ -31,9 +31,14 @@ _IN_COMMON, _FEWEST_IN_COMMON, _DIFFERENT = 0.25, 10, 0.9
 _COMPARED = 10
 #: Lags at which the autocorrelation may rise; with more chains as many as there are.
 _LAGS = 32
-#: Two mixed chains are independent at odd lags, up to this |z|; or they are at different places and
-#: this share of the difference of the first two lags remains at all lags from this one on.
-_ODD_Z, _REMAINS, _DISTANT = 4.5, 0.75, 16
+#: The least rise of an autocorrelation: that of antithetic proposals in pairs rises by a tenth at
+#: lag three, and chains whose draws are hardly correlated may be mixed without harm.
+_LEAST_RISE = 0.2
+#: The last lag at which the autocorrelation of a sampler may rise.
+_BY_SAMPLERS = 3
+#: Mixed chains are independent at lags between the multiples of their number, up to this |z|; or
+#: they are at different places, and this share of a difference of the first lags remains later.
+_BETWEEN_Z, _REMAINS = 4.5, 0.75
 _ONCE = "keep each run once, and give each chain its own random key"
 
 
@@ -166,8 +171,8 @@ def _find_mixed(chains: Float64, names: Sequence[str], level: float) -> Dependen
 
     It rises at lag k if it is larger than at each smaller lag, and than each product ρ(i) ρ(k − i),
     by so many standard errors that the level holds for all lags and variables. Of a reversible
-    chain it is a mean of powers λᵏ, and can rise at lag two alone, as of NUTS, where some λ are
-    negative. Two mixed chains have more: see `_are_two`.
+    chain it is a mean of powers λᵏ, and can rise at lag two, as of NUTS, where some λ are negative;
+    of proposals in pairs it can at three. Mixed chains have more: see `_are_mixed`.
     """
     from scipy.special import ndtr
 
@@ -183,8 +188,12 @@ def _find_mixed(chains: Float64, names: Sequence[str], level: float) -> Dependen
     for k in range(2, lags + 1):
         before = rho[:, 1:k]
         least = np.maximum(before, before * before[:, ::-1]).max(axis=1)
-        rise[:, k] = (rho[:, k] - least) / error[:, k - 2]
-    rise[:, 2] = np.where(_are_two(rho, error), rise[:, 2], -np.inf)
+        by = rho[:, k] - least
+        if (by >= _LEAST_RISE).any():
+            is_rise = by >= _LEAST_RISE
+            if k <= _BY_SAMPLERS:
+                is_rise &= _are_mixed(rho, error[:, -1], k)
+            rise[:, k] = np.where(is_rise, by / error[:, k - 2], -np.inf)
     place, lag = divmod(int(rise.argmax()), lags + 1)
     p_value = float(ndtr(-rise[place, lag])) * rise[:, 2:].size
     if not p_value < level:
@@ -197,21 +206,29 @@ def _find_mixed(chains: Float64, names: Sequence[str], level: float) -> Dependen
     return Dependence(p_value, 0, problem)
 
 
-def _are_two(rho: Float64, error: Float64) -> npt.NDArray[np.bool_]:
-    """Return of which variables autocorrelations can be those of two mixed chains, (K,).
+def _are_mixed(rho: Float64, error: Float64, count: int) -> npt.NDArray[np.bool_]:
+    """Return of which variables autocorrelations can be those of so many mixed chains, (K,).
 
-    Their draws are independent at odd lags, in all variables; or they are at different places, and
-    draws at even and at odd lags differ as much at distant lags as at the first ones.
+    At lags that are no multiples of their number their draws are independent, in all variables; or
+    they are at different places, and draws at multiples and at other lags differ as much at distant
+    lags as at the first ones.
 
     Args:
         rho: (K, L + 1) the autocorrelations.
-        error: (K, L) of those at the lags from 1 on.
+        error: (K,) the standard error of those of independent draws, which chains with slow
+            movements raise.
+        count: the number of chains.
     """
-    odd = np.abs(rho[:, 1::2]) / error[:, -1:]  # chains with slow movements are alike by chance
-    distant = rho[:, min(_DISTANT, rho.shape[1] // 4 * 2) :]  # from an even lag on
-    evens, odds = (distant[:, start::2].mean(axis=1) for start in (0, 1))
-    apart = evens - odds >= _REMAINS * (rho[:, 2] - rho[:, 1])
-    return np.asarray(apart | bool((odd < _ODD_Z).all()))
+    lags = np.arange(rho.shape[1])
+    between = lags % count > 0
+    if (np.abs(rho[:, between]) < _BETWEEN_Z * error[:, None]).all():
+        return np.ones(len(rho), bool)
+    distant = lags >= max(count, rho.shape[1] // 2)
+    if not (distant & ~between).any() or not (distant & between).any():
+        return np.zeros(len(rho), bool)
+    within, others = (rho[:, distant & of].mean(axis=1) for of in (~between, between))
+    first = rho[:, count] - rho[:, 1:count].mean(axis=1)
+    return np.asarray(within - others >= _REMAINS * first)
 
 
 def _select_variables(
