@@ -34,7 +34,6 @@ from bpa_ppl.samplers.chains import Chains, ChainSampler, run_chains
 from bpa_ppl.samplers.rwm import random_walk
 from bpa_ppl.samplers.sampler import Sampler
 
-_SAME = 1e-9  # relative difference of two equal values of δ
 _ROUNDED = 0.01  # difference of Σ|λ| from 1 that rounding explains
 #: Of δ from 1 to 64, about this share of the lists is the best for 10, 100 and 500 lists of three
 #: domains: docs/results/published-study.txt.
@@ -78,7 +77,8 @@ class Heuristic(Sampler, frozen=True):
             )
         vectors = perturb(canonical, self.draws, np.random.default_rng(seed))
         progress(self.draws, self.draws, "")
-        lists = len(target.lists.oracle)
+        places = np.asarray(target.lists.sentence)  # −1 where the arrays are padded
+        lists = len(np.unique(places[places >= 0]))
         delta = lists / _LISTS_PER_DELTA if self.delta == "lists/12" else self.delta
         return weight_vectors(target, vectors, delta)
 

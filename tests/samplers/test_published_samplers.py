@@ -68,6 +68,17 @@ def test_delta_by_the_number_of_lists_is_a_twelfth_of_it(lists: NBest) -> None:
     assert as_weight_draws(by_size).record.figures.likelihood_exponent == 12 / len(lists)
 
 
+@pytest.mark.parametrize("count", [37, 100])
+def test_lists_that_are_padding_do_not_count_for_delta(lists: NBest, count: int) -> None:
+    """The arrays of a model have more rows than there are lists, so that programs are reused."""
+    rows = np.arange(count) % len(lists)
+    gain = reference_model.given(*np.array(ORACLE)[rows].tolist())
+    sampler = Heuristic(draws=50, delta="lists/12")
+    posterior = adapt(lists.select(rows), CANONICAL, sampler=sampler, gain=gain)
+    exponent = as_weight_draws(posterior).record.figures.likelihood_exponent
+    assert exponent == pytest.approx(12 / count)
+
+
 @pytest.mark.parametrize(
     "delta", ["lists/10", "lists", "size/12", "|A|/12", 0.0, -1.0, "nan", True]
 )
