@@ -196,8 +196,8 @@ def compare(
 
     shared.require_with("--model", program.model, data=program.data, running=running)
     if program.model is not None and (no_reference or log_weights is not None):
-        message = "a model is compared with one reference, whose draws have no importance weights"
-        raise UsageError(f"{message}: leave it out", parameter="model", code="conflict")
+        message = "a model needs neither --no-reference nor --log-weights: leave them out"
+        raise UsageError(message, parameter="model", code="conflict")
     options: dict[str, Any] = {"var_names": var_names, "bias": bias, "seed": seed}
     with nullcontext() if output is None else output_folder(output):
         if program.model is None:
@@ -209,9 +209,9 @@ def compare(
         print(comparison)
         if output is not None:
             command = shared.command_line()
-            echo_files(
-                write_comparison(comparison, output, provenance=provenance, command=command), quiet
-            )
+            written = write_comparison(comparison, output, provenance=provenance, command=command)
+            others = format_count(len(written) - 1, "more file")
+            shared.echo_status(f"wrote {written[0]} and {others}", quiet)
     verdicts = {result.verdict for result in comparison.samplers}
     if comparison.stopped.startswith("interrupted"):
         raise KeyboardInterrupt
@@ -317,9 +317,3 @@ def calibrate(
         write_calibrations(results, output, provenance=provenance, command=shared.command_line())
     if not all(results):
         raise SystemExit(NotConverged.exit_code)
-
-
-def echo_files(written: list[Path], quiet: bool) -> None:
-    """Log the name of the first written file, and the number of the others."""
-    others = format_count(len(written) - 1, "more file")
-    shared.echo_status(f"wrote {written[0]} and {others}", quiet)

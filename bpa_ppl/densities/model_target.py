@@ -121,13 +121,10 @@ def make_model_target(
         try:
             require_same_runs(empty)
         except UsageError as error:
-            if (
-                frames
-                and error.__cause__
-                and not isinstance(error.__cause__, jax.errors.JAXTypeError)
-            ):
-                raise model_error(f"{error}; {_explain_frames(frames)}", error.code) from error
-            raise
+            cause = error.__cause__  # of the program itself
+            if not frames or cause is None or isinstance(cause, jax.errors.JAXTypeError):
+                raise
+            raise model_error(f"{error}; {_explain_frames(frames)}", error.code) from error
         if "data frame" in frames.values():
             log_info(_explain_frames(frames))
         if not inspect_model(empty).latent:

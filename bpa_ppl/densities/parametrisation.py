@@ -1,4 +1,4 @@
-"""Which sites of a program NumPyro can write in coordinates that are sampled better."""
+"""Which sites of a program are written centred, so that NumPyro can write them non-centred."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from bpa_ppl.densities.own_models import is_latent
 def find_reparametrisations(
     program: Callable[..., Any], data: tuple[Any, ...], sites: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return latent sites that a class of `numpyro.infer.reparam` suits, with a call of it.
+    """Return the centred latent sites, each with the call of `LocScaleReparam` that suits it.
 
-    * `LocScaleReparam(0)`: a site on the real line whose location or scale depends on another
-      latent site. It can be written as loc + scale × a draw of fixed scale.
+    They are on the real line, and their location or scale depends on another latent site. Written
+    non-centred, such a site is loc + scale × a draw of fixed scale.
 
     Args:
         program: a NumPyro program.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
@@ -676,28 +676,30 @@ def constrain_draws(target: Target, z: Sites, most: float = np.inf) -> Sites:
     names = tuple(name for name in shapes if name in info.latent or sizes[name] <= most)
     if sum(sizes.values()) <= _BLOCK:
         return {name: of for name, of in _constrain_draws(target, z).items() if name in names}
-    size = max(1, min(draws, _PART // sum(sizes[name] // (chains * draws) for name in names)))
+    size = _PART // sum(sizes[name] // (chains * draws) for name in names)
     values: Sites = {}
-    for chain in range(chains):
-        for part in _split_draws(draws, size):
-            block = jax.device_get(_constrain_block(target, _take(z, chain, part), names))
-            for name, of in block.items():
-                if name not in values:
-                    values[name] = np.empty((chains, draws, *of.shape[1:]), of.dtype)
-                values[name][chain, part] = of
+    for chain, part, of_part in _iter_parts(z, size):
+        block = jax.device_get(_constrain_block(target, of_part, names))
+        for name, of in block.items():
+            if name not in values:
+                values[name] = np.empty((chains, draws, *of.shape[1:]), of.dtype)
+            values[name][chain, part] = of
     return values
 
 
-def _split_draws(draws: int, size: int) -> list[slice]:
+def _split(draws: int, size: int) -> list[slice]:
     """Return blocks of draws of one size, for one compilation: the last one is moved back."""
+    size = max(1, min(size, draws))
     starts = (*range(0, draws - size, size), draws - size)
     return [slice(start, start + size) for start in starts]
 
 
-def _take(values: Sites, chain: int, part: slice) -> Sites:
-    """Return some draws of a chain."""
-    taken: Sites = jax.tree.map(lambda x: x[chain, part], values)
-    return taken
+def _iter_parts(values: Sites, size: int) -> Iterator[tuple[int, slice, Sites]]:
+    """Yield blocks of draws of each chain: its place, the places of the draws, and their values."""
+    chains, draws = np.shape(jax.tree.leaves(values)[0])[:2]
+    for chain in range(chains):
+        for part in _split(draws, size):
+            yield chain, part, jax.tree.map(lambda x, at=(chain, part): x[at], values)
 
 
 @jax.jit
@@ -807,7 +809,7 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     size, is_kept = min(_DRAWS, count), count * info.observations <= target.most_kept
     is_kept = is_kept and not info.discrete
     if not is_kept:
-        size = max(1, min(size, _BLOCK // max(info.observations, 1)))
+        size = min(size, _BLOCK // max(info.observations, 1))
     log_density, likelihoods = np.empty(count), dict[str, np.ndarray]()
 
     def evaluate_block(block: slice) -> tuple[slice, np.ndarray, dict[str, np.ndarray]]:
@@ -822,11 +824,8 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
         ordered = {n: v[:, order] if n in per_sentence else v for n, v in values.items()}
         return block, np.asarray(potentials), ordered
 
-    # The last block is moved back so that all blocks have one shape and share one compilation.
-    starts = (*range(0, count - size, size), count - size)
     with ThreadPoolExecutor(_THREADS if in_threads else 1) as threads:
-        blocks = threads.map(evaluate_block, [slice(start, start + size) for start in starts])
-        for block, potentials, sites in blocks:
+        for block, potentials, sites in threads.map(evaluate_block, _split(count, size)):
             log_density[block] = -potentials
             for name, values in sites.items():
                 if name not in likelihoods:
@@ -868,11 +867,10 @@ def evaluate_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
     chains, draws = np.shape(jax.tree.leaves(latent)[0])[:2]
     sums = {name: np.empty((chains, draws)) for name in names}
     cells = sum(math.prod(info.shapes[name]) for name in info.latent)
-    for chain in range(chains):
-        for part in _split_draws(draws, max(1, min(draws, _PART // cells))):
-            block = jax.tree.map(lambda x: x[None], _take(latent, chain, part))
-            for name, of in jax.device_get(_evaluate_sites(target, block, names)).items():
-                sums[name][chain, part] = total({name: of}, of.shape[:2])[0]
+    for chain, part, of_part in _iter_parts(latent, _PART // cells):
+        block = jax.tree.map(lambda x: x[None], of_part)
+        for name, of in jax.device_get(_evaluate_sites(target, block, names)).items():
+            sums[name][chain, part] = total({name: of}, of.shape[:2])[0]
     return sums
 
 
@@ -890,15 +888,15 @@ def weigh_prior(target: Target, prior: Sites) -> Float64 | None:
     if info.discrete or info.others or target.has_lists or not prior:
         return None
     names, result = (*info.observed, *info.factors), np.zeros(PRIOR_DRAWS)
-    size = max(1, min(_DRAWS, _BLOCK // max(info.observations, 1)))
-    # The last block is moved back, as in `evaluate`.
-    for start in (*range(0, PRIOR_DRAWS - size, size), PRIOR_DRAWS - size) if names else ():
-        latent = {name: prior[name][None, start : start + size] for name in info.latent}
+    for part in _split(PRIOR_DRAWS, min(_DRAWS, _BLOCK // max(info.observations, 1))):
+        if not names:
+            break
+        latent = {name: prior[name][None, part] for name in info.latent}
         sites = jax.device_get(_evaluate_sites(target, latent, names))
-        densities = total(sites, (1, size))[0]
-        result[start : start + size] = np.where(np.isnan(densities), -np.inf, densities)
-        first = result[: start + size]
-        if start < _DRAWS <= len(first) and (
+        densities = total(sites, (1, part.stop - part.start))[0]
+        result[part] = np.where(np.isnan(densities), -np.inf, densities)
+        first = result[: part.stop]
+        if part.start < _DRAWS <= len(first) and (
             np.isneginf(first).all() or kish(importance_weights(first)) < _FEW_LIKELY
         ):
             return None

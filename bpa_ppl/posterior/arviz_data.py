@@ -319,16 +319,6 @@ def _name_dimensions(
     return dims, {dim: labels for dim, labels in coords.items() if labels is not None}
 
 
-def read_flat(recorded: Mapping[Any, Any]) -> dict[str, int]:
-    """Return the sites with cells that the density does not depend on, as a posterior records.
-
-    >>> read_flat({"cells_without_density": '{"y_unobserved": 40}'})
-    {'y_unobserved': 40}
-    """
-    flat: dict[str, int] = _decode(recorded.get("cells_without_density", "{}"))
-    return flat
-
-
 def _decode(value: Any) -> Any:
     """Decode an attribute stored as JSON; those of other programs are returned as they are."""
     if isinstance(value, str) and value.startswith(("{", "[")):

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from bpa_ppl._runtime.progress import Reporter
     from bpa_ppl.densities.target import Sampled, Target
 
-#: The default of `adapt`, and the sampler that it chooses in most cases.
-DEFAULT, USUAL = "auto", "imh"
+#: The default of `adapt`.
+DEFAULT = "auto"
 #: Most steps of all chains together: they take days, and larger arrays cannot be indexed.
 _MAX_STEPS = 10**9
 

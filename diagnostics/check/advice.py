@@ -183,11 +183,6 @@ class Advice:
                 return action + self.try_settings(name, target_accept=target, warmup=_WARMUP)
         return ""
 
-    def _find_sites(self, reparametrisation: str) -> str:
-        """Return the names of the sites that a class of `numpyro.infer.reparam` suits."""
-        calls = self._draws.record.reparametrisations
-        return list_names(n for n, of in calls.items() if of.startswith(reparametrisation))
-
     def _draw_more(self, shortage: float) -> str:
         """Return the advice to draw more; empty if so many would be needed that it is useless.
 
@@ -231,12 +226,11 @@ class HamiltonianAdvice(Advice):
         is_narrow = bool(diverging and energy is not None and min(bfmi(energy)) < LEAST_BFMI)
         #: How to write centred sites, which make funnels; empty if there are none.
         self._non_centred = ""
-        if centred := self._find_sites("LocScaleReparam"):
-            calls = (
-                one for one in draws.record.reparametrisations.values() if one.startswith("LocS")
+        if centred := draws.record.reparametrisations:
+            call = " or ".join(dict.fromkeys(centred.values()))
+            self._non_centred = (
+                f"write {list_names(centred)} non-centred (numpyro.infer.reparam.{call})"
             )
-            call = " or ".join(dict.fromkeys(calls))
-            self._non_centred = f"write {centred} non-centred (numpyro.infer.reparam.{call})"
         #: What helps where no steps and no number of draws do; empty elsewhere.
         self._remedy = self._of_jumps or (self._non_centred if is_narrow else "")
 

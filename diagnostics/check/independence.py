@@ -31,8 +31,8 @@ _IN_COMMON, _FEWEST_IN_COMMON, _DIFFERENT = 0.25, 10, 0.9
 _COMPARED = 10
 #: Lags at which the autocorrelation may rise; with more chains as many as there are.
 _LAGS = 32
-#: The least rise of an autocorrelation: that of antithetic proposals in pairs rises by a tenth at
-#: lag three, and chains whose draws are hardly correlated may be mixed without harm.
+#: The least rise of an autocorrelation. That of antithetic proposals in pairs rises by 0.1 at lag
+#: three, and mixing chains whose autocorrelation is smaller hardly changes any diagnostic.
 _LEAST_RISE = 0.2
 #: The last lag at which the autocorrelation of a sampler may rise.
 _BY_SAMPLERS = 3
@@ -167,7 +167,7 @@ def find_common_draws(
 
 
 def _find_mixed(chains: Float64, names: Sequence[str], level: float) -> Dependence | None:
-    """Return that chains are mixed; None if the autocorrelation rises at no lag.
+    """Return how chains are mixed; None if the autocorrelation rises at no lag.
 
     It rises at lag k if it is larger than at each smaller lag, and than each product ρ(i) ρ(k − i),
     by so many standard errors that the level holds for all lags and variables. Of a reversible
@@ -207,17 +207,17 @@ def _find_mixed(chains: Float64, names: Sequence[str], level: float) -> Dependen
 
 
 def _are_mixed(rho: Float64, error: Float64, count: int) -> npt.NDArray[np.bool_]:
-    """Return of which variables autocorrelations can be those of so many mixed chains, (K,).
+    """Return which variables have autocorrelations that mixed chains can have, (K,).
 
-    At lags that are no multiples of their number their draws are independent, in all variables; or
-    they are at different places, and draws at multiples and at other lags differ as much at distant
-    lags as at the first ones.
+    At lags that are not a multiple of the number of chains, draws are from different chains. Either
+    they are independent, in all variables; or the chains are at different places, and the
+    autocorrelations at multiples and at other lags differ at distant lags as much as at the first.
 
     Args:
         rho: (K, L + 1) the autocorrelations.
         error: (K,) the standard error of those of independent draws, which chains with slow
             movements raise.
-        count: the number of chains.
+        count: the number of mixed chains.
     """
     lags = np.arange(rho.shape[1])
     between = lags % count > 0

@@ -65,8 +65,8 @@ COMMANDS = [
     ("trace -o x.png --var-names LM poor.nc", "give POSTERIOR"),
     ("trace poor.nc -o x.png --var-names LM0 no", "no: choose from"),
     # Options that exclude each other.
-    ("compare --model json:dumps --no-reference", "a model is compared with one", "(--model)"),
-    ("compare --model json:dumps --log-weights w", "a model is compared with one", "(--model)"),
+    ("compare --model json:dumps --no-reference", "a model needs neither", "(--model)"),
+    ("compare --model json:dumps --log-weights w", "a model needs neither", "(--model)"),
     ("trace a.nc -o x.png --var-names lm --top 3", "give --var-names or --top"),
     ("compare a.nc --model json:dumps --reference-draws 100", "a.nc is the reference"),
     (f"{RERANK} --ask-below 0.9 --agree 0.9", "leave out one of them"),

@@ -6,27 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
 from numpyro import handlers
 from numpyro.contrib.control_flow import scan
 from numpyro.infer.reparam import LocScaleReparam
-from support.targets import program_target
+from support.targets import centred_schools, program_target
 
 from bpa_ppl.densities.target import inspect_model
-
-EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
-ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
-
-
-def schools() -> None:
-    mu = numpyro.sample("mu", dist.Normal(0, 5))
-    tau = numpyro.sample("tau", dist.HalfCauchy(5))
-    with numpyro.plate("schools", 8):
-        theta = numpyro.sample("theta", dist.Normal(mu, tau))
-        numpyro.sample("y", dist.Normal(theta, ERRORS), obs=EFFECTS)
 
 
 def horseshoe() -> None:
@@ -79,8 +67,8 @@ def walk_in_scan() -> None:
 @pytest.mark.parametrize(
     ("program", "centred"),
     [
-        (schools, {"theta": "LocScaleReparam(0)"}),
-        (handlers.reparam(schools, config={"theta": LocScaleReparam(0)}), {}),
+        (centred_schools, {"theta": "LocScaleReparam(0)"}),
+        (handlers.reparam(centred_schools, config={"theta": LocScaleReparam(0)}), {}),
         *((horseshoe, {}), (annotators, {}), (volatility, {}), (correlated, {})),
         (
             several_levels,

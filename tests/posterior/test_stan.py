@@ -233,7 +233,7 @@ def test_a_line_has_a_largest_length(head: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_rows_of_many_columns_are_read() -> None:
-    """Arrow reads blocks of 1 MiB, of whole rows, unless it is told otherwise."""
+    """By default Arrow reads blocks of 1 MiB, and a row must fit into one."""
     values = RNG.normal(size=(2, 30_000))
     rows = [",".join(f"mu.{k + 1}" for k in range(30_000))]
     rows += [",".join(f"{value:.40f}" for value in row) for row in values.tolist()]

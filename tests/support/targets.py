@@ -199,3 +199,16 @@ def rows_of(name: str) -> Array:
 
 
 TARGETS = {"balanced": balanced, "skewed": skewed, "plane": plane}
+
+
+#: The eight schools (Rubin 1981): effects and their standard errors.
+EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
+ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+
+
+def centred_schools() -> None:
+    mu = numpyro.sample("mu", dist.Normal(0, 5))
+    tau = numpyro.sample("tau", dist.HalfCauchy(5))
+    with numpyro.plate("schools", 8):
+        theta = numpyro.sample("theta", dist.Normal(mu, tau))
+        numpyro.sample("y", dist.Normal(theta, ERRORS), obs=EFFECTS)

@@ -19,28 +19,19 @@ from numpyro.contrib.hsgp.approximation import hsgp_squared_exponential
 from numpyro.infer.reparam import LocScaleReparam
 from support.posteriors import Figures, Record, SamplerRecord
 from support.raising import raises
+from support.targets import centred_schools
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, check
 from bpa_ppl.diagnostics.check.advice import find_advice, find_apart, find_exchanged, find_mirrored
 
 RNG = np.random.default_rng(0)
-EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
-ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
 TWO = np.concatenate([RNG.normal(-2, 1, size=60), RNG.normal(2, 1, size=90)])
 COUNTS = RNG.poisson(np.where(np.arange(70) < 40, 18.0, 23.0))
 REACHED = 0.7 + 0.1 * np.random.default_rng(1).normal(size=20)
 SQUARES = 4 + 0.3 * RNG.normal(size=20)
 STEPS = np.cumsum(RNG.normal(size=12))
 LAST = {"target_accept": 0.999, "warmup": 1000}
-
-
-def schools() -> None:
-    mu = numpyro.sample("mu", dist.Normal(0, 5))
-    tau = numpyro.sample("tau", dist.HalfCauchy(5))
-    with numpyro.plate("schools", 8):
-        theta = numpyro.sample("theta", dist.Normal(mu, tau))
-        numpyro.sample("y", dist.Normal(theta, ERRORS), obs=EFFECTS)
 
 
 def draws_of(
@@ -233,10 +224,10 @@ def funnel() -> None:
 #: A program with the sampler that fails, a part of the advice, and the program that follows it.
 FOLLOWED: dict[str, tuple[Callable[[], None], str, str, Callable[[], None]]] = {
     "centred": (
-        schools,
+        centred_schools,
         "nuts",
         "write theta non-centred (numpyro.infer.reparam.LocScaleReparam(0))",
-        handlers.reparam(schools, config={"theta": LocScaleReparam(0)}),
+        handlers.reparam(centred_schools, config={"theta": LocScaleReparam(0)}),
     ),
     "labels": (partial(mixture, False), "auto", "labels of means: order", partial(mixture, True)),
     "jump": (
