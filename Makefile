@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # Tests that depend most on the versions of Python and of ArviZ.
 QUICK := tests/posterior tests/diagnostics/check/test_check.py \
-	tests/diagnostics/check/test_predictive.py tests/diagnostics/pages/test_traces.py tests/cli/test_process.py
+	tests/evaluation/test_predictive_checks.py tests/diagnostics/pages/test_traces.py tests/cli/test_process.py
 
 .PHONY: demo test slow core quick compare lowest coverage check types package bench docs wheel clean \
 	store-results compare-results store-reading compare-reading

@@ -63,7 +63,7 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting.adapt import adapt_draws
-from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE, Reliability, count_allowed
+from bpa_ppl.evaluation.reliability import CONFIDENCE, Reliability, count_allowed
 from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.posterior.draws import quantiles
 

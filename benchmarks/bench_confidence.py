@@ -35,8 +35,8 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest
-from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
-from bpa_ppl.diagnostics.ways.paired import estimate_proportion
+from bpa_ppl.evaluation.compare_ways import read_comparison
+from bpa_ppl.evaluation.paired import estimate_proportion
 from bpa_ppl.extending import oracles
 from bpa_ppl.gains.judged import average_best
 from bpa_ppl.lists.candidate_columns import read_column

@@ -39,7 +39,7 @@ import bpa_ppl as bpa
 from bpa_ppl import concatenate
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.adapting import build
-from bpa_ppl.diagnostics.ways.headroom import headroom_won
+from bpa_ppl.evaluation.headroom import headroom_won
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.gains.judged import average_best
 from bpa_ppl.lists.candidate_columns import read_column

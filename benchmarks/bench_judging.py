@@ -42,8 +42,8 @@ from bench_judged import (
 from measuring import Table, few, print_cells, run_tables
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.pages.raters import compare_raters
-from bpa_ppl.diagnostics.ways.headroom import headroom_won
+from bpa_ppl.evaluation.headroom import headroom_won
+from bpa_ppl.evaluation.raters import compare_raters
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.formats.journal import PLACES, TIE

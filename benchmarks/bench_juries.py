@@ -84,8 +84,8 @@ from sklearn.linear_model import LogisticRegression
 import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
-from bpa_ppl.diagnostics.ways.simple_ways import Way
+from bpa_ppl.evaluation.compare_ways import read_comparison
+from bpa_ppl.evaluation.simple_ways import Way
 from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import StartingWeights

@@ -43,11 +43,11 @@ from measuring import (
 from sacrebleu import metrics
 
 import bpa_ppl as bpa
+from bpa_ppl._runtime.streams import read_lines
 from bpa_ppl.extending import oracles as find_oracles
 from bpa_ppl.extras.phrases.extraction import extract_phrases
 from bpa_ppl.extras.phrases.ibm1 import IBM1
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.weights import match

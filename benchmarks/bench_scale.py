@@ -47,7 +47,7 @@ from measuring import DATA, Table, canonical, few, run_tables, scratch_folder
 from sacrebleu import metrics
 
 import bpa_ppl as bpa
-from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl._runtime.streams import atomic_writer
 from bpa_ppl.gains.ter import TER
 from bpa_ppl.lists.labels import expand
 
@@ -245,8 +245,8 @@ def adapt_in_steps(path: str) -> None:
     from bpa_ppl.adapting.prepare import prepare
     from bpa_ppl.adapting.prior import choose_prior
     from bpa_ppl.adapting.warn import warn_about
-    from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
-    from bpa_ppl.diagnostics.ways.simple_ways import fit_ways
+    from bpa_ppl.evaluation.leave_one_out import leave_out
+    from bpa_ppl.evaluation.simple_ways import fit_ways
 
     steps, start = {_START: (process_time(), peak_memory())}, process_time()
 

@@ -1,7 +1,7 @@
 """The public names, each imported from its module when it is first used (`_runtime.lazy`)."""
 
 from bpa_ppl.adapting.adapt import adapt as adapt, log_density as log_density
-from bpa_ppl.diagnostics.describe import describe as describe
+from bpa_ppl.evaluation.describe import describe as describe
 from bpa_ppl.adapting.finish import to_posterior as to_posterior
 from bpa_ppl.adapting.sample import sample as sample
 from bpa_ppl.adapting.settings import recorded_options as recorded_options
@@ -13,7 +13,7 @@ from bpa_ppl.diagnostics.pages.traces import plot_trace as plot_trace
 from bpa_ppl.diagnostics.samplers.calibration import calibrate as calibrate
 from bpa_ppl.diagnostics.samplers.comparison import compare as compare
 from bpa_ppl.diagnostics.samplers.running import compare_samplers as compare_samplers
-from bpa_ppl.diagnostics.ways.compare_ways import compare_baselines as compare_baselines
+from bpa_ppl.evaluation.compare_ways import compare_baselines as compare_baselines
 from bpa_ppl.errors import (
     BpaError as BpaError,
     BpaWarning as BpaWarning,

@@ -23,8 +23,8 @@ from bpa_ppl._runtime.arrays import Float64, Int64, as_array, as_numbers, to_flo
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting.adapt import adapt
 from bpa_ppl.decoding.reranker import Reranker
-from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.errors import BpaWarning, DataError, UsageError, quote
+from bpa_ppl.evaluation.headroom import headroom_won
 from bpa_ppl.formats.in_memory import from_arrays
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.judged import select_judged

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl.components import read_settings
 from bpa_ppl.errors import (
     MEMORY,
@@ -28,7 +29,7 @@ from bpa_ppl.errors import (
     wrong_type,
     wrong_value,
 )
-from bpa_ppl.lists.labels import find_label, find_repeated, matches
+from bpa_ppl.lists.labels import find_label, matches
 from bpa_ppl.lists.nbest import NBest
 
 #: Moses and its tools never tune the weight of the unknown-word penalty.

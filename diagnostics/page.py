@@ -17,13 +17,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NewType, TypeAlias
 
 from bpa_ppl._runtime.messages import format_table
-from bpa_ppl.formats.streams import atomic_writer
-from bpa_ppl.text.differences import Parts, mark_differences, token_pattern
+from bpa_ppl._runtime.streams import atomic_writer
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,7 +35,6 @@ Block: TypeAlias = "str | Html | Table"
 _ONE = r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?"
 _NUMBER = re.compile(f"([≤≥] )?{_ONE}(( [±→] | to |–){_ONE})?")
 _LONG_CELL = 60  # characters; the column is then wide enough for several words
-_MAX_COMPARED = 2000  # words of a text that are shown side by side
 #: How the template marks results that are good, bad or neither.
 _MARKS = {True: "good", False: "bad", None: "neutral"}
 
@@ -136,37 +133,6 @@ def _find_kind(column: Sequence[str | float]) -> str:
     if present and all(not isinstance(c, str) or _NUMBER.fullmatch(c) for c in present):
         return "number"
     return "long" if any(len(str(cell)) > _LONG_CELL for cell in present) else ""
-
-
-def side_by_side(
-    title: str,
-    context: Sequence[tuple[str, str]],
-    titles: Sequence[str],
-    texts: Sequence[str],
-) -> Html:
-    """Return texts side by side, with the words marked that the text before lacks, or has alone.
-
-    What counts as a word is described at `mark_differences`. The context belongs to all texts.
-    """
-    parts = zip(titles, differences(texts), strict=True)
-    sides = [(of, "ins" if k else "del", marked) for k, (of, marked) in enumerate(parts)]
-    return render("side_by_side", title, context, sides)
-
-
-def differences(texts: Sequence[str]) -> list[Parts]:
-    """Return the parts of each text, and whether the text before it (the first: after) lacks them.
-
-    >>> differences(["the cat", "a cat"])
-    [[('the', True), (' cat', False)], [('a', True), (' cat', False)]]
-    """
-    compared = [mark_differences(*pair) for pair in pairwise(map(_shorten, texts))]
-    return [compared[0][0], *(inserted for _, inserted in compared)]
-
-
-def _shorten(text: str) -> str:
-    """Return a text, or its first words if it has very many."""
-    words = list(islice(token_pattern().finditer(text), _MAX_COMPARED + 1))
-    return text if len(words) <= _MAX_COMPARED else f"{text[: words[-1].start()].rstrip()} …"
 
 
 class Outcome:

@@ -14,7 +14,7 @@ import numpy as np
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.page import write_page
-from bpa_ppl.diagnostics.pages.report import posterior_page
+from bpa_ppl.evaluation.report import posterior_page
 from bpa_ppl.posterior.arviz_functions import import_arviz
 
 SENTENCES = 30

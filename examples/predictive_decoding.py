@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 import numpy as np
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.ways.paired import compare_choices
+from bpa_ppl.evaluation.paired import compare_choices
 
 ADAPTATION = 50
 RULES = ("predictive", "mean", "viterbi")

@@ -36,6 +36,7 @@ LAYERS = (
     ("gains",),
     ("features",),
     ("diagnostics",),
+    ("evaluation",),
     ("models.likelihoods",),
     ("models.priors",),
     ("models",),
@@ -175,10 +176,10 @@ def test_imported_packages_are_declared_dependencies() -> None:
 
 IMPORT = """
 import bpa_ppl, bpa_ppl.decoding.writing, bpa_ppl.diagnostics.check.check, bpa_ppl.features.source
-import bpa_ppl.diagnostics.pages.raters, bpa_ppl.features.length, bpa_ppl.formats.reading
+import bpa_ppl.evaluation.raters, bpa_ppl.features.length, bpa_ppl.formats.reading
 import bpa_ppl.formats.weight_files, bpa_ppl.models.likelihoods.preference, bpa_ppl.features.recipe
 import bpa_ppl.posterior.files, bpa_ppl.gains.pairwise, bpa_ppl.gains.gains
-import bpa_ppl.samplers.sampler, bpa_ppl.diagnostics.describe
+import bpa_ppl.samplers.sampler, bpa_ppl.evaluation.describe
 """
 RUN = """
 import sys

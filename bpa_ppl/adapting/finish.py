@@ -38,9 +38,9 @@ from bpa_ppl.densities.target import (
 )
 from bpa_ppl.diagnostics.check.check import Report, check_draws, make_verdict
 from bpa_ppl.diagnostics.check.prior import compare_with_prior
-from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, compare_adapted, to_record
-from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
 from bpa_ppl.errors import bad_value, wrong_shape
+from bpa_ppl.evaluation.compare_ways import BaselineComparison, compare_adapted, to_record
+from bpa_ppl.evaluation.simple_ways import find_system_column
 from bpa_ppl.lists.nbest import score_differences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import Prior

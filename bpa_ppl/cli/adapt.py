@@ -41,10 +41,10 @@ def adapt(
             for each rater. They and the preferences of the lists alone are observed, unless you
             choose a likelihood or a metric for the rest.
     """
+    from bpa_ppl._runtime.streams import require_writable
     from bpa_ppl.adapting.adapt import run_adaptation
     from bpa_ppl.adapting.settings import recorded_options, resolve_settings
     from bpa_ppl.diagnostics.pages.provenance import describe_difference
-    from bpa_ppl.formats.streams import require_writable
 
     if not weights and like is None:
         message = "give canonical weights (a file, none or equal), or a posterior with --like"

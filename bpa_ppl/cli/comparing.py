@@ -190,9 +190,9 @@ def compare(
             more draws, and the reason says how many.
         seed: Seed of the first run.
     """
+    from bpa_ppl._runtime.streams import output_folder
     from bpa_ppl.diagnostics.samplers import comparison as comparing
     from bpa_ppl.diagnostics.samplers.comparison_page import write_comparison
-    from bpa_ppl.formats.streams import output_folder
 
     shared.require_with("--model", program.model, data=program.data, running=running)
     if program.model is not None and (no_reference or log_weights is not None):

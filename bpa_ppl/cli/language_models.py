@@ -29,7 +29,7 @@ def estimate(
         output: ARPA file; .gz, .xz and .zst are compressed.
         test: Text to compute the perplexity of.
     """
-    from bpa_ppl.formats.streams import origin_name, require_writable
+    from bpa_ppl._runtime.streams import origin_name, require_writable
     from bpa_ppl.text.model_files import evaluate_text, is_model, read_or_train, write_arpa
 
     if output is not None:

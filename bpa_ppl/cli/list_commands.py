@@ -38,7 +38,7 @@ def lists_(
 
     Example: `bpa lists dev.jsonl`
     """
-    from bpa_ppl.diagnostics.describe import describe
+    from bpa_ppl.evaluation.describe import describe
     from bpa_ppl.formats.reading import format_name
 
     lists = reading.read_together(nbest, roles=columns.roles(gain))
@@ -116,10 +116,10 @@ def oracle(
         weights: Canonical weights, to break ties.
     """
     from bpa_ppl._runtime.progress import reporter
+    from bpa_ppl._runtime.streams import atomic_writer
     from bpa_ppl.decoding.writing import format_texts
-    from bpa_ppl.diagnostics.ways.compare_ways import compare_baselines
-    from bpa_ppl.diagnostics.ways.headroom import headroom
-    from bpa_ppl.formats.streams import atomic_writer
+    from bpa_ppl.evaluation.compare_ways import compare_baselines
+    from bpa_ppl.evaluation.headroom import headroom
     from bpa_ppl.gains.column import Column
     from bpa_ppl.gains.gains import default_gain, resolve
     from bpa_ppl.gains.misplaced import warn_of_misplaced

@@ -23,6 +23,7 @@ from cyclopts import UNSET, Group, Parameter, Token
 from docstring_parser import parse
 
 from bpa_ppl._runtime.messages import log_info
+from bpa_ppl._runtime.streams import STANDARD, file_suffix
 from bpa_ppl.adapting.settings import SETTINGS
 from bpa_ppl.adapting.settings import Settings as AdaptSettings
 from bpa_ppl.components import Setting, read_value
@@ -33,7 +34,6 @@ from bpa_ppl.features.recipe import choose_roles
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, resolve_format
 from bpa_ppl.formats.in_memory import JOINED
 from bpa_ppl.formats.roles import Roles
-from bpa_ppl.formats.streams import STANDARD, file_suffix
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.priors.prior import PRIORS, Prior
 from bpa_ppl.posterior.record import Record

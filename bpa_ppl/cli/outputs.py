@@ -16,11 +16,11 @@ from typing import Final
 
 import msgspec
 
+from bpa_ppl._runtime.streams import STANDARD, AnyPath, is_standard, resolve_output
 from bpa_ppl.cli.options import expand_patterns, given_options
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.recipe import recorded_files
 from bpa_ppl.formats.format import NBEST_FORMATS
-from bpa_ppl.formats.streams import STANDARD, AnyPath, is_standard, resolve_output
 from bpa_ppl.posterior.record import Record
 
 #: The parameters of commands that name files to be written, or folders of them.

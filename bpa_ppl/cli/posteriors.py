@@ -15,8 +15,8 @@ from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.diagnostics.check.check import check_opened, refuse_unconverged
 from bpa_ppl.diagnostics.page import write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
-from bpa_ppl.diagnostics.pages.raters import compare_raters
 from bpa_ppl.errors import NotConverged, UsageError, list_names
+from bpa_ppl.evaluation.raters import compare_raters
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, resolve_format
 from bpa_ppl.formats.weight_files import write_weights

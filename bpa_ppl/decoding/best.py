@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from bpa_ppl.decoding.rules import AlignedDraws, Mean
-from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
-from bpa_ppl.diagnostics.ways.paired import WORSE
-from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
+from bpa_ppl.evaluation.compare_ways import read_comparison
+from bpa_ppl.evaluation.paired import WORSE
+from bpa_ppl.evaluation.simple_ways import BaselineRow
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.weight_draws import WeightDraws
 

@@ -13,11 +13,11 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import MINUS, as_sentence, format_count
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.check.check import check_and_record
-from bpa_ppl.diagnostics.page import Block, Headline, Section, items, side_by_side
-from bpa_ppl.diagnostics.pages.report import picture_ways, posterior_page
-from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices, read_comparison
-from bpa_ppl.diagnostics.ways.gain import ACCURACY, choose_compared_gain, explain_missing_gains
-from bpa_ppl.diagnostics.ways.paired import (
+from bpa_ppl.diagnostics.page import Block, Headline, Section, items
+from bpa_ppl.errors import DataError, UsageError, locate
+from bpa_ppl.evaluation.compare_ways import BaselineComparison, NewChoices, read_comparison
+from bpa_ppl.evaluation.gain import ACCURACY, choose_compared_gain, explain_missing_gains
+from bpa_ppl.evaluation.paired import (
     BETTER,
     WORSE,
     Scoreboard,
@@ -26,13 +26,9 @@ from bpa_ppl.diagnostics.ways.paired import (
     compare_scores,
     find_changed,
 )
-from bpa_ppl.diagnostics.ways.simple_ways import (
-    BaselineRow,
-    Way,
-    find_indicators,
-    find_system_column,
-)
-from bpa_ppl.errors import DataError, UsageError, locate
+from bpa_ppl.evaluation.report import picture_ways, posterior_page
+from bpa_ppl.evaluation.side_by_side import side_by_side
+from bpa_ppl.evaluation.simple_ways import BaselineRow, Way, find_indicators, find_system_column
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.gains import gains as gains_in

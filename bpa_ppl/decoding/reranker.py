@@ -27,7 +27,6 @@ from bpa_ppl.decoding.options import OPTIONS, RerankOptions
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive
 from bpa_ppl.decoding.scales import ScaleGuard
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
-from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE, choose_threshold
 from bpa_ppl.errors import (
     DataError,
     UsageError,
@@ -39,6 +38,7 @@ from bpa_ppl.errors import (
     wrong_type,
     wrong_value,
 )
+from bpa_ppl.evaluation.reliability import CONFIDENCE, choose_threshold
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.gains.pairwise import PAIRED

@@ -13,16 +13,16 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
-from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices, read_comparison
-from bpa_ppl.diagnostics.ways.gain import choose_recorded_gain, has_inputs, uses_preferences
-from bpa_ppl.diagnostics.ways.paired import Scoreboard, ScoreChange, choose_metrics, find_changed
-from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.evaluation.compare_ways import BaselineComparison, NewChoices, read_comparison
+from bpa_ppl.evaluation.gain import choose_recorded_gain, has_inputs, uses_preferences
+from bpa_ppl.evaluation.paired import Scoreboard, ScoreChange, choose_metrics, find_changed
+from bpa_ppl.evaluation.simple_ways import BaselineRow, Way
 from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl
-from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import warn_of_misplaced

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl.densities.own_models import DIMENSIONS
 from bpa_ppl.densities.target import Target, inspect_model
 from bpa_ppl.errors import DataError, UsageError, list_names, unknown_name, wrong_type
-from bpa_ppl.lists.labels import find_repeated
 
 
 def label_sites(

@@ -9,9 +9,9 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.streams import read_lines
 from bpa_ppl.errors import DataError, UsageError, wrong_value
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
-from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.lists.nbest import NBest
 
 if TYPE_CHECKING:

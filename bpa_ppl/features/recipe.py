@@ -24,12 +24,12 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import LARGEST, Float64, is_missing, is_number, read_number
 from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
+from bpa_ppl._runtime.values import abbreviate
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, unknown_name, write_option
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.roles import ALL, Patterns, Roles, make_roles, require_columns, to_patterns
-from bpa_ppl.formats.values import abbreviate
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import resolve_without_lists
 from bpa_ppl.gains.metric import GAINS, Metric

@@ -14,10 +14,10 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, wrong_shape, wrong_value
-from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.lists.nbest import NBest, describe_candidate
 
 #: In place of a file: the source learns from the adaptation sentences.

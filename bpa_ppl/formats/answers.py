@@ -44,14 +44,14 @@ from typing import Any, ClassVar, NamedTuple
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import LARGEST
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
+from bpa_ppl._runtime.streams import InputFile, origin_name, read_chunks
+from bpa_ppl._runtime.values import abbreviate, json_object
 from bpa_ppl.errors import quote
 from bpa_ppl.formats.block import Block
 from bpa_ppl.formats.format import OPENAI, NBestFormat
 from bpa_ppl.formats.located import LocatedRecord, find, iter_json
 from bpa_ppl.formats.samples import Samples, make_extractor, name_prompts, token_statistics
 from bpa_ppl.formats.schema import Schema
-from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
-from bpa_ppl.formats.values import abbreviate, json_object
 
 # Fields of lines of batches: the name of the prompt, and what is around the answer.
 _BATCHES = (

@@ -32,11 +32,11 @@ from operator import lt
 from typing import Any
 
 from bpa_ppl._runtime.arrays import LARGEST
+from bpa_ppl._runtime.streams import InputFile, text_lines
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block
 from bpa_ppl.formats.format import NBestFormat, iter_record_blocks
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
 from bpa_ppl.formats.schema import Schema
-from bpa_ppl.formats.streams import InputFile, text_lines
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
 _INSIDE = re.compile(r"[STHDPA]-[0-9]+\t")

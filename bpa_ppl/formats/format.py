@@ -12,14 +12,14 @@ from typing import Annotated, Any, ClassVar, Self, TextIO
 from msgspec import Meta
 
 from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.streams import AnyPath, InputFile, atomic_writer, text_lines
+from bpa_ppl._runtime.values import json_object
 from bpa_ppl.components import Component, Registry, read_name
 from bpa_ppl.errors import BpaError, UsageError, unknown_name, wrong_value
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block
 from bpa_ppl.formats.preference_rows import SETTINGS
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.schema import Schema
-from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
-from bpa_ppl.formats.values import json_object
 from bpa_ppl.lists.nbest import NBest
 
 #: Instead of the name of a format: detect it from the content, or from the name of the file.

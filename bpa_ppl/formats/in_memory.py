@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import flatten, intern, to_array, to_members, to_texts
 from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl._runtime.names import find_positions, find_repeated
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, name_lists, quote, wrong_value
 from bpa_ppl.formats.block import SOURCE
 from bpa_ppl.formats.build import build, join_columns
@@ -23,7 +24,6 @@ from bpa_ppl.formats.samples import build_block
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.writing import to_table
 from bpa_ppl.lists.ids import AnyReferences
-from bpa_ppl.lists.labels import find_positions, find_repeated
 from bpa_ppl.lists.nbest import (
     CAN_LACK,
     COLUMNS,

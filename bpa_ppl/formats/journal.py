@@ -27,9 +27,9 @@ import msgspec
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import log_info
+from bpa_ppl._runtime.streams import access_error
 from bpa_ppl.errors import DataError, name_lists, quote, wrong_value
 from bpa_ppl.formats.block import PREFERENCES, TIES
-from bpa_ppl.formats.streams import access_error
 from bpa_ppl.lists.nbest import NBest, content_hash
 
 FORMAT, VERSION = "judgements", 1

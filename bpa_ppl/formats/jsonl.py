@@ -18,14 +18,14 @@ from typing import Any, ClassVar, TextIO
 import msgspec
 import numpy as np
 
+from bpa_ppl._runtime.streams import InputFile, count_lines
+from bpa_ppl._runtime.values import format_numbers, json_object, parse_strictly
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCES, SOURCE, TEXT, TOTAL, Block
 from bpa_ppl.formats.format import COLUMNS, NBestFormat
 from bpa_ppl.formats.preference_rows import PAIRS
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.schema import Schema
-from bpa_ppl.formats.streams import InputFile, count_lines
-from bpa_ppl.formats.values import format_numbers, json_object, parse_strictly
 from bpa_ppl.formats.writing import Writable, select_writable
 from bpa_ppl.lists.nbest import NBest
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
+from bpa_ppl._runtime.streams import decode
+from bpa_ppl._runtime.values import abbreviate, parse_json
 from bpa_ppl.errors import MEMORY, DataError, bad_value
-from bpa_ppl.formats.streams import decode
-from bpa_ppl.formats.values import abbreviate, parse_json
 
 _REMEDY = "`bpa convert --help` names the kinds of files"
 _STEP = re.compile(r"([\w-]+)(\??)(\[(?:(\w+)=(\w+))?\])?")

@@ -28,20 +28,21 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, are_finite
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import DataError, UsageError, bad_value, list_names, locate, quote
-from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block
-from bpa_ppl.formats.format import NBestFormat
-from bpa_ppl.formats.schema import Schema
-from bpa_ppl.formats.streams import InputFile, decode
-from bpa_ppl.formats.values import (
+from bpa_ppl._runtime.names import find_repeated
+from bpa_ppl._runtime.streams import InputFile, decode
+from bpa_ppl._runtime.values import (
     format_numbers,
     from_arrow,
     looks_numeric,
     read_csv_columns,
     to_numpy,
 )
+from bpa_ppl.errors import DataError, UsageError, bad_value, list_names, locate, quote
+from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block
+from bpa_ppl.formats.format import NBestFormat
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
-from bpa_ppl.lists.labels import count_by_label, expand, find_repeated
+from bpa_ppl.lists.labels import count_by_label, expand
 from bpa_ppl.lists.nbest import NBest
 
 _SCORE = re.compile(rb"F(\d{1,9})= ?[^\s=]+")

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64
+from bpa_ppl._runtime.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import CANDIDATES, Block
 from bpa_ppl.formats.format import COLUMNS, NBestFormat
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.schema import Schema
-from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.formats.writing import to_table
 from bpa_ppl.lists.nbest import NBest
 

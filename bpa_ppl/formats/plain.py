@@ -18,12 +18,8 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.components import CountOrNone
-from bpa_ppl.errors import DataError, UsageError, locate, quote
-from bpa_ppl.formats.block import ID, TEXT, Block
-from bpa_ppl.formats.format import NBestFormat
-from bpa_ppl.formats.schema import Schema
-from bpa_ppl.formats.streams import (
+from bpa_ppl._runtime.names import find_repeated
+from bpa_ppl._runtime.streams import (
     AnyPath,
     InputFile,
     access_error,
@@ -32,9 +28,14 @@ from bpa_ppl.formats.streams import (
     read_chunks,
     strip_compression,
 )
-from bpa_ppl.formats.values import format_numbers, looks_numeric, read_number_lines
+from bpa_ppl._runtime.values import format_numbers, looks_numeric, read_number_lines
+from bpa_ppl.components import CountOrNone
+from bpa_ppl.errors import DataError, UsageError, locate, quote
+from bpa_ppl.formats.block import ID, TEXT, Block
+from bpa_ppl.formats.format import NBestFormat
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
-from bpa_ppl.lists.labels import expand, find_repeated
+from bpa_ppl.lists.labels import expand
 from bpa_ppl.lists.nbest import NBest
 
 _NPY = ".npy"

@@ -26,9 +26,9 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
+from bpa_ppl._runtime.values import CONVERT, abbreviate
 from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, PREFERENCES, SOURCE, TEXT, TIES
-from bpa_ppl.formats.values import CONVERT, abbreviate
 from bpa_ppl.lists.nbest import DROP
 
 PROMPT, CHOSEN, REJECTED = "prompt", "chosen", "rejected"

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.streams import AnyInput, InputFile, file_suffix, origin_name, require_text
+from bpa_ppl._runtime.values import CONVERT, advise_lines, find_rows, json_object
 from bpa_ppl.errors import DataError, list_names, quote, write_option, wrong_value
 from bpa_ppl.formats.block import CANDIDATES, ID, TEXT
 from bpa_ppl.formats.build import build
@@ -20,8 +22,6 @@ from bpa_ppl.formats.records import OF_PANDAS, is_table
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.roles import AnyFeatures, Missing, make_roles
 from bpa_ppl.formats.schema import Schema, iter_field_names
-from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name, require_text
-from bpa_ppl.formats.values import CONVERT, advise_lines, find_rows, json_object
 from bpa_ppl.lists.nbest import NBest
 
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64, to_members, to_plain_members, to_plain_values
+from bpa_ppl._runtime.names import find_repeated
+from bpa_ppl._runtime.values import abbreviate, advise_lines, from_arrow
 from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -30,8 +32,7 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
 from bpa_ppl.formats.schema import Schema
-from bpa_ppl.formats.values import abbreviate, advise_lines, from_arrow
-from bpa_ppl.lists.labels import find_label, find_repeated
+from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import NBest
 
 if TYPE_CHECKING:

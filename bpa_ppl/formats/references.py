@@ -14,11 +14,7 @@ from typing import Any, NamedTuple
 
 from bpa_ppl._runtime.arrays import to_members, to_texts
 from bpa_ppl._runtime.messages import format_count, log_info
-from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE
-from bpa_ppl.formats.schema import Schema
-from bpa_ppl.formats.separated import read_cells
-from bpa_ppl.formats.streams import (
+from bpa_ppl._runtime.streams import (
     STANDARD,
     AnyPath,
     file_suffix,
@@ -26,7 +22,11 @@ from bpa_ppl.formats.streams import (
     read_lines,
     require_parallel,
 )
-from bpa_ppl.formats.values import parse_strictly
+from bpa_ppl._runtime.values import parse_strictly
+from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE
+from bpa_ppl.formats.schema import Schema
+from bpa_ppl.formats.separated import read_cells
 from bpa_ppl.lists.ids import describe_other_ids, group_references, id_key, to_references
 
 #: Files of references; or a tuple or list of references for each sentence, or by id.

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from bpa_ppl._runtime.arrays import FINITE, LARGEST, NUL_IN_TEXT, is_missing, read_number
+from bpa_ppl._runtime.values import abbreviate
 from bpa_ppl.errors import DataError, write_option
-from bpa_ppl.formats.values import abbreviate
 from bpa_ppl.lists.nbest import DROP
 
 #: How texts begin that may be lists or objects.

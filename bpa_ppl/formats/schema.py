@@ -41,6 +41,16 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, is_missing, read_number
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.values import (
+    CONVERT,
+    combine_chunks,
+    from_arrow,
+    has_numbers,
+    is_arrow,
+    parse_cells,
+    parse_finite,
+    without_empty,
+)
 from bpa_ppl.errors import MEMORY, DataError, list_names, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -57,16 +67,6 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.roles import OF_FEATURES, Roles
 from bpa_ppl.formats.rules import RULES, refuse
-from bpa_ppl.formats.values import (
-    CONVERT,
-    combine_chunks,
-    from_arrow,
-    has_numbers,
-    is_arrow,
-    parse_cells,
-    parse_finite,
-    without_empty,
-)
 from bpa_ppl.lists.ids import id_key
 from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import DROP

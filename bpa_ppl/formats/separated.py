@@ -21,6 +21,9 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl._runtime.names import find_repeated
+from bpa_ppl._runtime.streams import InputFile, count_lines, decode
+from bpa_ppl._runtime.values import format_numbers, format_shortest, read_csv_columns, to_numpy
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block
 from bpa_ppl.formats.format import COLUMNS, NBestFormat
@@ -28,10 +31,7 @@ from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, find_answer_fields
 from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.schema import Schema
-from bpa_ppl.formats.streams import InputFile, count_lines, decode
-from bpa_ppl.formats.values import format_numbers, format_shortest, read_csv_columns, to_numpy
 from bpa_ppl.formats.writing import are_texts, expand_sentence_columns, select_writable
-from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.lists.nbest import NBest
 
 if TYPE_CHECKING:

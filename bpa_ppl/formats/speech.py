@@ -40,13 +40,13 @@ from pathlib import Path
 from typing import Any
 
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.names import find_repeated
+from bpa_ppl._runtime.streams import InputFile, read_chunks, strip_compression, text_lines
+from bpa_ppl._runtime.values import looks_numeric
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import CANDIDATES, ID, TEXT, Block
 from bpa_ppl.formats.format import NBestFormat, iter_record_blocks
 from bpa_ppl.formats.schema import Schema
-from bpa_ppl.formats.streams import InputFile, read_chunks, strip_compression, text_lines
-from bpa_ppl.formats.values import looks_numeric
-from bpa_ppl.lists.labels import find_repeated
 
 _SCORE, _TOKEN = "score", "token"
 _BLANKS = " \t\r\f\v"

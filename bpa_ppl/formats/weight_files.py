@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TextIO
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.errors import DataError, UsageError, list_names, quote, unknown_name
-from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
-from bpa_ppl.formats.streams import (
+from bpa_ppl._runtime.names import find_repeated
+from bpa_ppl._runtime.streams import (
     AnyInput,
     AnyPath,
     atomic_writer,
@@ -18,8 +17,10 @@ from bpa_ppl.formats.streams import (
     origin_name,
     read_text,
 )
-from bpa_ppl.formats.values import check_escapes, format_shortest, parse_finite
-from bpa_ppl.lists.labels import count_by_label, expand, find_repeated, group_by_label
+from bpa_ppl._runtime.values import check_escapes, format_shortest, parse_finite
+from bpa_ppl.errors import DataError, UsageError, list_names, quote, unknown_name
+from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
+from bpa_ppl.lists.labels import count_by_label, expand, group_by_label
 from bpa_ppl.weights import Weights, unnamed_weights
 
 _ANY = "dense"  # read if no other format is detected, and written without an ending

@@ -12,6 +12,9 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.names import find_repeated
+from bpa_ppl._runtime.streams import AnyPath, file_suffix
+from bpa_ppl._runtime.values import format_shortest
 from bpa_ppl.errors import DataError, list_names, locate, quote, unknown_name
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -26,10 +29,8 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
 from bpa_ppl.formats.roles import OF_FEATURES
-from bpa_ppl.formats.streams import AnyPath, file_suffix
-from bpa_ppl.formats.values import format_shortest
 from bpa_ppl.lists.ids import id_key
-from bpa_ppl.lists.labels import expand, find_repeated
+from bpa_ppl.lists.labels import expand
 from bpa_ppl.lists.nbest import Column, NBest, describe_candidate
 from bpa_ppl.weights import match
 

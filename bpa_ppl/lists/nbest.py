@@ -33,6 +33,7 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count
+from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl.errors import (
     MEMORY,
     DataError,
@@ -45,7 +46,7 @@ from bpa_ppl.errors import (
     wrong_value,
 )
 from bpa_ppl.lists.ids import AnyReferences, find_references, to_references
-from bpa_ppl.lists.labels import find_label, find_repeated
+from bpa_ppl.lists.labels import find_label
 
 K = TypeVar("K", bound=Hashable)
 #: An array whose first dimension is the rows, or a tuple of any objects, one per row.

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
+from bpa_ppl._runtime.names import find_positions, number_repeats
 from bpa_ppl.errors import DataError, list_names, suggest_name
-from bpa_ppl.lists.labels import find_positions, number_repeats
 from bpa_ppl.posterior.record import Record
 
 #: Chains that follow the posterior, draws with importance weights, or one point.

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.names import find_repeated
+from bpa_ppl._runtime.streams import access_error, atomic_path
 from bpa_ppl.errors import BpaError, DataError, list_names
-from bpa_ppl.formats.streams import access_error, atomic_path
-from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import split_groups
 from bpa_ppl.posterior.draws import Draws

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.streams import read_chunks
+from bpa_ppl._runtime.values import to_numpy
 from bpa_ppl.errors import DataError, list_names
-from bpa_ppl.formats.streams import read_chunks
-from bpa_ppl.formats.values import to_numpy
 from bpa_ppl.posterior.arviz_data import LOG_WEIGHT
 from bpa_ppl.posterior.groups import Group, label_groups, require_equal_lengths
 

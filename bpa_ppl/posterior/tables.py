@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.values import to_numpy
 from bpa_ppl.errors import DataError, list_names
-from bpa_ppl.formats.values import to_numpy
 from bpa_ppl.posterior.arviz_data import LOG_WEIGHT
 from bpa_ppl.posterior.groups import Group, label_groups, require_equal_lengths
 from bpa_ppl.posterior.stan import STATISTICS, block_size, is_stan, iter_lines, read_stan

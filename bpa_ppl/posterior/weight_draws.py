@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
-from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.draws import Draws, name_array
 from bpa_ppl.posterior.record import Record

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.streams import AnyPath, origin_name
 from bpa_ppl.errors import DataError, list_names, wrong_value
-from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.text.ngrams import Tables, count_grams, estimate_probabilities, score_words
 from bpa_ppl.text.words import (
     SPECIAL,

@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl._runtime.streams import AnyPath, atomic_writer, origin_name, read_beginning
 from bpa_ppl.errors import DataError, UsageError, list_names
-from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_beginning
 from bpa_ppl.text.language_model import NgramModel, TextModel
 from bpa_ppl.text.ngrams import build_hash_table, choose_table_size, find_numbers
 from bpa_ppl.text.words import SPECIAL, iter_lines, iter_sentences, split_words

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int32, Int64
+from bpa_ppl._runtime.streams import AnyPath, decode, read_chunks
 from bpa_ppl.errors import DataError, list_names
-from bpa_ppl.formats.streams import AnyPath, decode, read_chunks
 
 #: The first words of the vocabulary of a language model: numbers 0, 1 and 2.
 SPECIAL = ("<unk>", "<s>", "</s>")

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.streams import atomic_path
 from bpa_ppl.diagnostics.page import Html, render
-from bpa_ppl.formats.streams import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

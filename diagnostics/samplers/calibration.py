@@ -21,6 +21,7 @@ from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.streams import atomic_writer
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
@@ -48,7 +49,6 @@ from bpa_ppl.diagnostics.samplers.uniformity import (
     uniformity_test,
 )
 from bpa_ppl.errors import UsageError, wrong_value
-from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.gains.gains import AnyGain, resolve
 from bpa_ppl.gains.oracles import Oracles
 from bpa_ppl.lists.nbest import NBest

@@ -36,8 +36,8 @@ from bpa_ppl.diagnostics.samplers.moments import (
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import select_comparable
-from bpa_ppl.diagnostics.ways.paired import compare_scores, find_changed
 from bpa_ppl.errors import DataError, UsageError, list_names, wrong_type, wrong_value
+from bpa_ppl.evaluation.paired import compare_scores, find_changed
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import list_reported_metrics, resolve
 from bpa_ppl.lists.nbest import NBest

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bpa_ppl._runtime.messages import format_signed
+from bpa_ppl._runtime.streams import atomic_writers, output_folder
 from bpa_ppl.diagnostics.page import Headline, Section, Table, describe_provenance, items, page
 from bpa_ppl.diagnostics.samplers.comparison import (
     AGREES,
@@ -24,7 +25,6 @@ from bpa_ppl.diagnostics.samplers.efficiency import (
     rank_samplers,
 )
 from bpa_ppl.diagnostics.samplers.pictures import draw_pictures
-from bpa_ppl.formats.streams import atomic_writers, output_folder
 from bpa_ppl.posterior.draws import Draws
 
 _COSTS = ("seconds", "ess_per_second", "evaluations", "ess_per_evaluation")

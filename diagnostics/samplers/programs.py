@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from bpa_ppl._runtime.streams import origin_name, read_text
+from bpa_ppl._runtime.values import parse_json
 from bpa_ppl.errors import DataError, UsageError, unknown_name, wrong_value
-from bpa_ppl.formats.streams import origin_name, read_text
-from bpa_ppl.formats.values import parse_json
 
 
 def read_program(

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.names import find_positions
 from bpa_ppl.diagnostics.pages.provenance import compare_data
 from bpa_ppl.errors import DataError, list_names
-from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.weight_draws import PRIOR_BY_FEATURE, SENTENCE
 

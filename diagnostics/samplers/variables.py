@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.names import find_positions, number_repeats
 from bpa_ppl.errors import DataError, UsageError, list_names
-from bpa_ppl.lists.labels import find_positions, number_repeats
 from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws
 from bpa_ppl.posterior.draws import Draws, name_array
 from bpa_ppl.posterior.opening import open_posterior, require_log_weights

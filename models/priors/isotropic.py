@@ -10,9 +10,10 @@ from msgspec.structs import force_setattr, replace
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.names import find_positions
 from bpa_ppl.components import Positive
 from bpa_ppl.errors import DataError, UsageError, list_names, suggest_name, wrong_type
-from bpa_ppl.lists.labels import find_positions, matches, with_labels
+from bpa_ppl.lists.labels import matches, with_labels
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
 from bpa_ppl.models.priors.scale import LogNormalScale
 from bpa_ppl.weights import Match

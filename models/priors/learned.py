@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_table, warn_user
+from bpa_ppl._runtime.names import find_positions
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.errors import (
     BpaError,
@@ -27,7 +28,7 @@ from bpa_ppl.errors import (
     wrong_type,
     wrong_value,
 )
-from bpa_ppl.lists.labels import find_positions, matches, with_labels
+from bpa_ppl.lists.labels import matches, with_labels
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.files import read_weight_draws

@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
+from bpa_ppl._runtime.names import find_positions
+from bpa_ppl._runtime.streams import atomic_writer, read_text
+from bpa_ppl._runtime.values import load_json
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError, list_names, wrong_type, wrong_value
-from bpa_ppl.formats.streams import atomic_writer, read_text
-from bpa_ppl.formats.values import load_json
-from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.models.priors.scale import LogNormalScale
 from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws

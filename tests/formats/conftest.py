@@ -24,10 +24,10 @@ def write(tmp_path: Path) -> Write:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read files in blocks of a few lines."""
-    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+    monkeypatch.setattr("bpa_ppl._runtime.streams._BLOCK", 1)
     monkeypatch.setattr("bpa_ppl.formats.jsonl._PIECE", 1)
     monkeypatch.setattr("bpa_ppl.formats.separated._AT_ONCE", 3)
-    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 40)
+    monkeypatch.setattr("bpa_ppl._runtime.streams._CHUNK", 40)
 
 
 @pytest.fixture(params=["one block", "many blocks"])

@@ -225,7 +225,7 @@ def test_numbers_that_are_not_finite_are_read_and_other_texts_are_refused() -> N
     "head", ["", "# ", "# stan_version_major = 2\nlp__,mu\n", "chain,draw,mu\n"]
 )
 def test_a_line_has_a_largest_length(head: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bpa_ppl.formats.streams.LONGEST_LINE", 100_000)
+    monkeypatch.setattr("bpa_ppl._runtime.streams.LONGEST_LINE", 100_000)
     Path("out.csv").write_text(head + "1.5," * 30_000, "utf-8")
     line = head.count("\n") + 1
     with raises(DataError, "bad-line", line=line, match="out"):

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.ways.compare_ways import to_record
-from bpa_ppl.diagnostics.ways.simple_ways import Way
+from bpa_ppl.evaluation.compare_ways import to_record
+from bpa_ppl.evaluation.simple_ways import Way
 from bpa_ppl.gains.column import Column
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights

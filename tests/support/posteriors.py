@@ -17,7 +17,7 @@ from scipy.signal import lfilter
 
 from bpa_ppl import Draws, WeightDraws, Weights, as_weight_draws
 from bpa_ppl.diagnostics.check.check import check_and_record
-from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, read_comparison
+from bpa_ppl.evaluation.compare_ways import BaselineComparison, read_comparison
 from bpa_ppl.posterior.arviz_functions import (
     InferenceData,
     arviz_version,

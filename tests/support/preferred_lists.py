@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.ways.simple_ways import Way
+from bpa_ppl.evaluation.simple_ways import Way
 from bpa_ppl.posterior.record import ObservedRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.posterior.weight_draws import name_weights

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from bpa_ppl.formats.references import read_references as read_references
+
 #: Writes lines, or bytes as they are, to a file with a name, and returns its path.
 Write = Callable[..., Path]
 #: A sound record of nested candidates.

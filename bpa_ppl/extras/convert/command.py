@@ -10,6 +10,7 @@ from cyclopts import Parameter
 import bpa_ppl.extras.convert as kinds
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, log_info
+from bpa_ppl._runtime.streams import require_writable
 from bpa_ppl.cli import options as shared
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import unknown_name
@@ -17,7 +18,6 @@ from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lis
 from bpa_ppl.extras.convert.servers import ANSWERS
 from bpa_ppl.formats.in_memory import concatenate
 from bpa_ppl.formats.reading import read_nbest
-from bpa_ppl.formats.streams import require_writable
 from bpa_ppl.formats.writing import write_nbest
 
 #: The box of the command in `bpa --help`.

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import msgspec
 
+from bpa_ppl._runtime.values import abbreviate, parse_finite
 from bpa_ppl.errors import quote
 from bpa_ppl.extras.convert.records import Failures, Lists, Turn, find_last_text, keep_others
 from bpa_ppl.formats.located import LocatedRecord, iter_records
-from bpa_ppl.formats.values import abbreviate, parse_finite
 
 _SAMPLE: dict[str, Any] = {
     "doc_id": int | str,

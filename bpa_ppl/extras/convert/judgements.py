@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from bpa_ppl._runtime.values import abbreviate
 from bpa_ppl.errors import list_names, quote
 from bpa_ppl.extras.convert.records import (
     Failures,
@@ -24,7 +25,6 @@ from bpa_ppl.extras.convert.records import (
     make_judgement,
 )
 from bpa_ppl.formats.located import LocatedRecord, iter_records
-from bpa_ppl.formats.values import abbreviate
 
 _ALPACA_EVAL: dict[str, Any] = {
     "instruction": str,

@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from bpa_ppl._runtime.values import parse_finite
 from bpa_ppl.extras.convert.records import Lists
 from bpa_ppl.formats.located import LocatedRecord, iter_records
-from bpa_ppl.formats.values import parse_finite
 
 _LETOR = re.compile(r"(\S+)\s+qid:(\S+)((?:\s+[0-9]+:\S+)*)\s*(?:#(.*))?")
 _ICEFALL = re.compile(r"(\S+):\t(ref|hyp)=(\[.*\])")

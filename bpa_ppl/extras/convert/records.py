@@ -10,6 +10,7 @@ import msgspec
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl._runtime.streams import AnyPath, atomic_writer, origin_name, read_chunks, read_lines
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -22,7 +23,6 @@ from bpa_ppl.formats.block import (
     TOTAL,
 )
 from bpa_ppl.formats.located import LocatedRecord, iter_json
-from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_chunks, read_lines
 from bpa_ppl.lists.nbest import DROP
 
 #: Fields of lists and of candidates that have a meaning.

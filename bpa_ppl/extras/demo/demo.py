@@ -16,21 +16,21 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl._runtime.streams import atomic_writer, output_folder, read_lines
 from bpa_ppl.adapting.adapt import run_adaptation
 from bpa_ppl.adapting.settings import resolve_settings
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.writing import write_texts
 from bpa_ppl.diagnostics.check.check import Report
-from bpa_ppl.diagnostics.ways.compare_ways import compare_baselines
-from bpa_ppl.diagnostics.ways.paired import Scoreboard, compare_choices
-from bpa_ppl.diagnostics.ways.simple_ways import Way
 from bpa_ppl.errors import DataError
+from bpa_ppl.evaluation.compare_ways import compare_baselines
+from bpa_ppl.evaluation.paired import Scoreboard, compare_choices
+from bpa_ppl.evaluation.simple_ways import Way
 from bpa_ppl.extras.judging.juries import judges
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.in_memory import concatenate
 from bpa_ppl.formats.reading import read_nbest
-from bpa_ppl.formats.streams import atomic_writer, output_folder, read_lines
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.formats.writing import write_nbest
 from bpa_ppl.posterior.files import write_posterior

@@ -86,10 +86,10 @@ def judge(
     options = shared.given_options(columns=columns)
     options |= {} if prior is None else {"prior": shared.parse_prior(prior, unchecked=unchecked)}
     require_extra("judging needs Starlette and uvicorn", "judge", "starlette", "uvicorn")
+    from bpa_ppl._runtime.streams import require_writable
     from bpa_ppl.extras.judging.app import judging_application
     from bpa_ppl.extras.judging.session import Session
     from bpa_ppl.extras.judging.web import run
-    from bpa_ppl.formats.streams import require_writable
 
     require_writable(output)
     session = Session(lists, start, journal=output, rater=rater, seed=seed, **options)

@@ -17,6 +17,7 @@ from scipy.special import expit
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes, format_count
+from bpa_ppl._runtime.names import find_positions
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.adapting.finish import make_draws
@@ -29,14 +30,13 @@ from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.diagnostics.pages.figures import label
-from bpa_ppl.diagnostics.ways.gain import ACCURACY
-from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
-from bpa_ppl.diagnostics.ways.paired import estimate_error
-from bpa_ppl.diagnostics.ways.reliability import Promise, Reliability
-from bpa_ppl.diagnostics.ways.simple_ways import values_of
 from bpa_ppl.errors import DataError
+from bpa_ppl.evaluation.gain import ACCURACY
+from bpa_ppl.evaluation.leave_one_out import leave_out
+from bpa_ppl.evaluation.paired import estimate_error
+from bpa_ppl.evaluation.reliability import Promise, Reliability
+from bpa_ppl.evaluation.simple_ways import values_of
 from bpa_ppl.gains.judged import Judged
-from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.lists.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.arviz_data import as_weight_draws

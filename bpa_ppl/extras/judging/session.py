@@ -15,6 +15,7 @@ from scipy.special import softmax
 from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.names import find_positions
 from bpa_ppl.adapting.adapt import adapt
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import prepare
@@ -43,7 +44,6 @@ from bpa_ppl.formats.journal import (
 )
 from bpa_ppl.gains.gains import default_gain
 from bpa_ppl.gains.judged import Judged
-from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.lists.nbest import NBest, content_hash, subtract_first
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.isotropic import Isotropic

@@ -49,9 +49,9 @@ def extract(
         like: Text or language model of the domain: keep the lines most like it.
         keep: With --like: the share of the lines to keep.
     """
+    from bpa_ppl._runtime.streams import require_writable
     from bpa_ppl.extras.phrases.extraction import extract_phrases, select_lines
     from bpa_ppl.extras.phrases.table_files import write_counts
-    from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.text.model_files import read_or_train
 
     shared.require_with("--like", like, keep=keep)
@@ -93,9 +93,9 @@ def mix(
         value: Value of the parameter (alpha or beta), instead of fitting it.
         best: Keep this number of translations of each source phrase, those with the highest p(t|s).
     """
+    from bpa_ppl._runtime.streams import require_writable
     from bpa_ppl.extras.phrases import mixtures
     from bpa_ppl.extras.phrases.table_files import read_counts, write_table
-    from bpa_ppl.formats.streams import require_writable
 
     require_writable(output)
     general = read_counts(outer)
@@ -155,11 +155,11 @@ def weigh(
     """
     from dataclasses import replace
 
+    from bpa_ppl._runtime.streams import require_writable
     from bpa_ppl.extras.phrases.instance_weights import FORMS, variant_named, weigh_tables
     from bpa_ppl.extras.phrases.mixtures import check_tables
     from bpa_ppl.extras.phrases.pair_features import SVM, pair_features, read_corpus, svm_feature
     from bpa_ppl.extras.phrases.table_files import read_counts, write_table
-    from bpa_ppl.formats.streams import require_writable
 
     shared.require_with("--form svm", form == SVM, negatives=negatives)
     variant = replace(variant_named(form, mixture), complete=not published)
@@ -240,8 +240,8 @@ def subdomains(
         jobs: Number of threads; -1 uses every core.
         seed: Seed of the start.
     """
+    from bpa_ppl._runtime.streams import STANDARD, require_writable
     from bpa_ppl.extras.phrases.induction import induce, parse_settings
-    from bpa_ppl.formats.streams import STANDARD, require_writable
 
     shared.require_with("--induction lda", induction == "lda", side=side)
     settings: dict[str, Any] = dict(setting or {})

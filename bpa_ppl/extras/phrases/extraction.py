@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.streams import AnyPath, decode, origin_name, read_chunks
 from bpa_ppl.errors import DataError, wrong_value
 from bpa_ppl.extras.phrases.spans import POINT, extract_spans, parse_positions
 from bpa_ppl.extras.phrases.tables import PhraseCounts, sum_equal
 from bpa_ppl.extras.phrases.tree import PhraseTree
-from bpa_ppl.formats.streams import AnyPath, decode, origin_name, read_chunks
 from bpa_ppl.text.language_model import TextModel
 from bpa_ppl.text.words import Ragged, iter_sentences
 

@@ -17,13 +17,13 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.streams import AnyPath, origin_name, require_parallel
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.components import Component, Count, Positive
 from bpa_ppl.errors import DataError, UsageError, wrong_type
 from bpa_ppl.extras.phrases.subdomain_em import EMSettings, fit_em
 from bpa_ppl.extras.phrases.subdomains import Subdomains
 from bpa_ppl.extras.phrases.tables import SIDES
-from bpa_ppl.formats.streams import AnyPath, origin_name, require_parallel
 from bpa_ppl.text.words import NumberedText
 
 #: A text: a file with one sentence a line, or sentences as sequences of words.

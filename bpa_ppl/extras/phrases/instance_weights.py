@@ -38,6 +38,7 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.names import find_positions
 from bpa_ppl.errors import DataError, bad_value
 from bpa_ppl.extras.phrases.mixtures import DIRECTIONS, check_tables, join_pairs
 from bpa_ppl.extras.phrases.pair_features import GENERAL, SIMILARITY, SVM
@@ -49,7 +50,6 @@ from bpa_ppl.extras.phrases.tables import (
     find_index,
     sum_by_number,
 )
-from bpa_ppl.lists.labels import find_positions
 
 #: The mixtures of IN and OUT (Foster, Goutte & Kuhn 2010, Eq. 4): one α, or
 #: α_y = c_I(y) / (c_I(y) + β).

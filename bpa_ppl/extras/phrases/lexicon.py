@@ -11,10 +11,10 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.streams import origin_name, read_lines, require_parallel
 from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError, wrong_value
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
-from bpa_ppl.formats.streams import origin_name, read_lines, require_parallel
 from bpa_ppl.gains.gains import find_distinct
 from bpa_ppl.lists.nbest import NBest
 

@@ -21,10 +21,10 @@ from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.streams import AnyPath, origin_name, require_parallel
 from bpa_ppl.errors import DataError
 from bpa_ppl.extras.phrases.ibm1 import IBM1
 from bpa_ppl.extras.phrases.tables import SIDES, PhraseCounts, Side, find_index, sum_by_number
-from bpa_ppl.formats.streams import AnyPath, origin_name, require_parallel
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import NumberedText, iter_sentences
 

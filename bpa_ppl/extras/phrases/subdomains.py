@@ -21,11 +21,11 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float32, Float64
+from bpa_ppl._runtime.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.errors import DataError
 from bpa_ppl.extras.phrases.table_files import read_parquet
 from bpa_ppl.extras.phrases.tables import SIDES, Side
 from bpa_ppl.formats.parquet import parquet_errors
-from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.text.words import NumberedText
 
 _METADATA = b"bpa_subdomains"

@@ -16,6 +16,7 @@ from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
+from bpa_ppl._runtime.streams import AnyPath, InputFile, atomic_path, atomic_writer, decode
 from bpa_ppl.errors import DataError, UsageError, bad_value, list_names
 from bpa_ppl.extras.phrases.tables import (
     SIDES,
@@ -27,7 +28,6 @@ from bpa_ppl.extras.phrases.tables import (
     make_keys,
 )
 from bpa_ppl.formats.parquet import parquet_errors
-from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path, atomic_writer, decode
 
 #: The columns of p(s|t) and p(t|s) in a phrase table of Moses, by its number of scores.
 _MOSES_COLUMNS = {4: (0, 2), 2: (0, 1)}

@@ -43,8 +43,8 @@ def tune(
         setting: Setting of the tuner, as NAME=VALUE: restarts, epochs, …
         seed: The same seed gives the same weights.
     """
+    from bpa_ppl._runtime.streams import require_writable
     from bpa_ppl.extras.tuning.reestimation import reestimate
-    from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.formats.weight_files import write_weights
     from bpa_ppl.gains.gains import resolve
     from bpa_ppl.gains.misplaced import warn_of_misplaced

@@ -9,7 +9,7 @@ from typing import Any
 from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.diagnostics.ways.paired import Scoreboard, compare_choices
+from bpa_ppl.evaluation.paired import Scoreboard, compare_choices
 from bpa_ppl.extras.tuning.tuner import TUNERS, Tuner, TuningProblem, make_tuning_lists
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.metric import Metric

@@ -9,12 +9,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.names import find_positions
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.features.recipe import require_features
 from bpa_ppl.gains.gains import count_statistics
 from bpa_ppl.gains.metric import Metric
-from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.lists.nbest import NBest, demote_to_extras, subtract_first
 from bpa_ppl.weights import AnyWeights, Match, match
 

@@ -12,23 +12,13 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure as MatplotlibFigure
 from support.html_outline import Outline
+from support.page_parts import BaselineComparison, BaselineRow, differences, side_by_side
 from support.posteriors import Finding
 
 from bpa_ppl import Report
-from bpa_ppl.diagnostics.page import (
-    Headline,
-    Section,
-    Table,
-    code,
-    differences,
-    items,
-    page,
-    side_by_side,
-)
+from bpa_ppl.diagnostics.page import Headline, Section, Table, code, items, page
 from bpa_ppl.diagnostics.pages.figures import Layer, embed_figure, empty_figure, plot, write_figure
 from bpa_ppl.diagnostics.samplers.comparison import Comparison, SamplerResult
-from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison
-from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
 
 HOSTILE = """</td><script>alert("1")</script><img src='x' onerror=alert(1)>&amp;"""
 PLAIN = "plain " * 12  # as long as the other: length decides how a cell is set

@@ -17,7 +17,7 @@ from support.raising import raises
 from support.seeds import refuses_invalid_seeds
 
 from bpa_ppl import DataError, corpus_score, from_lists
-from bpa_ppl.diagnostics.ways.paired import (
+from bpa_ppl.evaluation.paired import (
     ADDED,
     ADDED_DIFFERENCES,
     ScoreChange,
@@ -26,7 +26,7 @@ from bpa_ppl.diagnostics.ways.paired import (
     estimate_interval,
     estimate_proportion,
 )
-from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
+from bpa_ppl.evaluation.simple_ways import BaselineRow, Way
 
 #: Values of some lists, their weights, and the true mean.
 Sample = tuple[np.ndarray, np.ndarray, float]

@@ -21,8 +21,8 @@ from support.raising import raises
 from support.targets import SENTENCES, balanced, integrated
 
 from bpa_ppl import DataError, Isotropic, NBest, adapt, as_weight_draws, from_lists
-from bpa_ppl.diagnostics.check.predictive_checks import with_predictions
-from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
+from bpa_ppl.evaluation.leave_one_out import leave_out
+from bpa_ppl.evaluation.predictive_checks import with_predictions
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from support.browser import Browser, Page
+from support.page_parts import Headline, Section, Table, side_by_side
 from support.posteriors import autoregressive, external_posterior
 
-from bpa_ppl.diagnostics.page import Headline, Section, Table, side_by_side
-from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, to_record
-from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
+from bpa_ppl.evaluation.compare_ways import BaselineComparison, to_record
+from bpa_ppl.evaluation.report import posterior_page
+from bpa_ppl.evaluation.simple_ways import BaselineRow, Way
 
 #: Measures the page.
 MEASURE = """(() => {

@@ -16,16 +16,16 @@ from support.posteriors import ObservedRecord, Record, name_weights
 from support.raising import raises
 
 from bpa_ppl import BpaWarning, Draws, NBest, UsageError, adapt, as_weight_draws, from_lists
-from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, read_comparison
-from bpa_ppl.diagnostics.ways.reliability import (
+from bpa_ppl.evaluation.compare_ways import BaselineComparison, read_comparison
+from bpa_ppl.evaluation.reliability import (
     RANDOM,
     SLOPES,
     Reliability,
     choose_threshold,
     count_allowed,
 )
-from bpa_ppl.diagnostics.ways.simple_ways import Way
+from bpa_ppl.evaluation.report import posterior_page
+from bpa_ppl.evaluation.simple_ways import Way
 
 
 def posterior_of(predictions: Any) -> Draws:

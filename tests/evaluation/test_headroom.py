@@ -11,7 +11,7 @@ from support import gained_lists as gained
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, corpus_score, from_lists
-from bpa_ppl.diagnostics.ways.headroom import headroom, headroom_won
+from bpa_ppl.evaluation.headroom import headroom, headroom_won
 from bpa_ppl.extending import oracles
 
 

@@ -17,13 +17,13 @@ from bpa_ppl.diagnostics.check.diagnostic import list_components
 from bpa_ppl.diagnostics.page import Block, Headline, Html, Section, Table, code, page
 from bpa_ppl.diagnostics.pages.figures import embed_figure, empty_figure, label
 from bpa_ppl.diagnostics.pages.provenance import read_attributes, signature, suggest_command
-from bpa_ppl.diagnostics.pages.raters import compare_raters
 from bpa_ppl.diagnostics.pages.traces import MAX_CHAINS, find_worst_mixing, picture_chains
-from bpa_ppl.diagnostics.ways.compare_ways import NEW, BaselineComparison, read_comparison
-from bpa_ppl.diagnostics.ways.paired import estimate_proportion
-from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE, Reliability
-from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
 from bpa_ppl.errors import wrong_value
+from bpa_ppl.evaluation.compare_ways import NEW, BaselineComparison, read_comparison
+from bpa_ppl.evaluation.paired import estimate_proportion
+from bpa_ppl.evaluation.raters import compare_raters
+from bpa_ppl.evaluation.reliability import CONFIDENCE, Reliability
+from bpa_ppl.evaluation.simple_ways import BaselineRow
 from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Draws, quantiles
 from bpa_ppl.posterior.statistics import ess, r_hat

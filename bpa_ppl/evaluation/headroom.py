@@ -14,8 +14,8 @@ from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.diagnostics.page import Outcome, Table
-from bpa_ppl.diagnostics.ways.paired import format_paired, metric_title, score_choices
 from bpa_ppl.errors import DataError
+from bpa_ppl.evaluation.paired import format_paired, metric_title, score_choices
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.metric import Metric, Score
 from bpa_ppl.gains.oracles import TIES, Oracles, find_highest, judge_candidates, rank_candidates

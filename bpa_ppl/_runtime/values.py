@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import FINITE, LARGEST, are_finite
+from bpa_ppl._runtime.streams import decode
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.streams import decode
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,8 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64, is_number, to_float
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.errors import UsageError, wrong_value
+from bpa_ppl.evaluation.compare_ways import read_comparison
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.posterior.weight_draws import WeightDraws
 

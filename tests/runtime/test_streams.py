@@ -16,12 +16,10 @@ from typing import Any
 
 import pytest
 from support.raising import raises
-from support.user_files import compress_zstd, stream_zstd
+from support.user_files import compress_zstd, read_references, stream_zstd
 
 from bpa_ppl import read_nbest, read_weights
-from bpa_ppl.errors import DataError
-from bpa_ppl.formats.references import read_references
-from bpa_ppl.formats.streams import (
+from bpa_ppl._runtime.streams import (
     atomic_path,
     atomic_writer,
     atomic_writers,
@@ -30,6 +28,7 @@ from bpa_ppl.formats.streams import (
     read_text,
     require_writable,
 )
+from bpa_ppl.errors import DataError
 
 TEXT = "".join(f"ligne {i}: café au lait, numéro {i * i}\n" for i in range(20_000)).encode()
 
@@ -92,8 +91,8 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
 ) -> None:
     line = b"0 ||| a cat ||| LM0= 1 ||| 1\n"
     (tmp_path / "bomb").write_bytes(COMPRESS[kind](line * (2**20 // len(line))))
-    monkeypatch.setattr("bpa_ppl.formats.streams._STREAM_GIB", 0.0005)
-    monkeypatch.setattr("bpa_ppl.formats.streams._WHOLE_GIB", 0.0005)
+    monkeypatch.setattr("bpa_ppl._runtime.streams._STREAM_GIB", 0.0005)
+    monkeypatch.setattr("bpa_ppl._runtime.streams._WHOLE_GIB", 0.0005)
     with raises(DataError, "damaged", match="bomb"):
         read(tmp_path / "bomb")
 
@@ -104,7 +103,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
 def test_a_line_that_is_too_long_is_refused(
     tmp_path: Path, kind: str, read: Callable, lines: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bpa_ppl.formats.streams.LONGEST_LINE", 1000)
+    monkeypatch.setattr("bpa_ppl._runtime.streams.LONGEST_LINE", 1000)
     data = b"0 ||| a cat ||| LM0= 1 ||| 1\n" * lines + b"a" * 300_000
     (tmp_path / "file").write_bytes(COMPRESS[kind](data) if kind else data)
     with raises(DataError, "bad-line", line=lines + 1, match="file:.* 1000 bytes"):
@@ -112,7 +111,7 @@ def test_a_line_that_is_too_long_is_refused(
 
 
 def test_long_lines_are_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bpa_ppl.formats.streams.LONGEST_LINE", 100_000)
+    monkeypatch.setattr("bpa_ppl._runtime.streams.LONGEST_LINE", 100_000)
     lines = ["a" * 99_000, "b", "c" * 99_999]
     assert read_lines("\n".join(lines).encode()) == lines
     assert read_lines(lines) == lines

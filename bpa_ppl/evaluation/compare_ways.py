@@ -19,15 +19,16 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import Note, format_count
 from bpa_ppl.diagnostics.page import Outcome, Table
-from bpa_ppl.diagnostics.ways.gain import (
+from bpa_ppl.errors import DataError
+from bpa_ppl.evaluation.gain import (
     ACCURACY,
     choose_compared_gain,
     explain_missing_gains,
     name_gain,
     uses_preferences,
 )
-from bpa_ppl.diagnostics.ways.leave_one_out import leave_out, require_adapted
-from bpa_ppl.diagnostics.ways.paired import (
+from bpa_ppl.evaluation.leave_one_out import leave_out, require_adapted
+from bpa_ppl.evaluation.paired import (
     ADDED,
     ADDED_DIFFERENCES,
     BETTER,
@@ -37,14 +38,7 @@ from bpa_ppl.diagnostics.ways.paired import (
     estimate_interval,
     estimate_proportion,
 )
-from bpa_ppl.diagnostics.ways.simple_ways import (
-    BaselineRow,
-    Evaluation,
-    Way,
-    fit_ways,
-    list_simple_ways,
-)
-from bpa_ppl.errors import DataError
+from bpa_ppl.evaluation.simple_ways import BaselineRow, Evaluation, Way, fit_ways, list_simple_ways
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import default_gain, resolve

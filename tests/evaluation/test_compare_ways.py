@@ -16,10 +16,10 @@ from support.posteriors import name_weights, with_parts
 from support.raising import capture_notes
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.pages.report import draw_ways, posterior_page
-from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices, read_comparison
-from bpa_ppl.diagnostics.ways.paired import estimate_interval
-from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way, find_system_column
+from bpa_ppl.evaluation.compare_ways import BaselineComparison, NewChoices, read_comparison
+from bpa_ppl.evaluation.paired import estimate_interval
+from bpa_ppl.evaluation.report import draw_ways, posterior_page
+from bpa_ppl.evaluation.simple_ways import BaselineRow, Way, find_system_column
 from bpa_ppl.extending import StartingWeights
 
 

@@ -24,8 +24,8 @@ from support.posteriors import recorded_comparison, with_parts, with_record
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, read_comparison, to_record
-from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
+from bpa_ppl.evaluation.compare_ways import BaselineComparison, read_comparison, to_record
+from bpa_ppl.evaluation.simple_ways import BaselineRow, Way
 
 #: Loops over lists, and draws.
 Case = Callable[[], tuple[Any, bpa.Draws]]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import MINUS
-from bpa_ppl.diagnostics.ways.paired import ScoreChange, decide
+from bpa_ppl.evaluation.paired import ScoreChange, decide
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.judged import Judged, Pairs

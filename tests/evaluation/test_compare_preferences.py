@@ -14,9 +14,9 @@ from support.preferred_lists import AnswerLoops, judged, lists_of, mixed, poster
 from support.raising import capture_notes, raises
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.ways.compare_ways import LEFT_OUT, NEW, BaselineComparison, read_comparison
-from bpa_ppl.diagnostics.ways.gain import ACCURACY
-from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
+from bpa_ppl.evaluation.compare_ways import LEFT_OUT, NEW, BaselineComparison, read_comparison
+from bpa_ppl.evaluation.gain import ACCURACY
+from bpa_ppl.evaluation.simple_ways import BaselineRow, Way
 
 
 def logistic(x: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from support.known_targets import target
 from support.posteriors import arviz_version, import_arviz
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.check.predictive_checks import with_predictions
+from bpa_ppl.evaluation.predictive_checks import with_predictions
 
 pytestmark = pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 has other plots")
 Plot = Callable[[Any, Any], Any]

@@ -16,7 +16,7 @@ from xarray import DataArray
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_weight_draws, check, from_lists
-from bpa_ppl.diagnostics.pages.report import posterior_page
+from bpa_ppl.evaluation.report import posterior_page
 from bpa_ppl.extending import StartingWeights
 
 if TYPE_CHECKING:
