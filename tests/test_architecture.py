@@ -42,6 +42,7 @@ LAYERS = (
     ("models",),
     ("densities",),
     ("samplers",),
+    ("sampling",),
     ("decoding",),
     ("adapting",),
     ("diagnostics.samplers",),

@@ -17,8 +17,6 @@ from bpa_ppl.densities.newton import Mode
 from bpa_ppl.densities.target import Sites, Target, inspect_model, unflatten
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.posterior.weight_draws import WEIGHTS
-from bpa_ppl.samplers.common_scale import Scaled
 from bpa_ppl.samplers.proposals import (
     AXES,
     MIXTURE_DRAWS,
@@ -58,10 +56,10 @@ def assess_proposals(
         the proposals, around the mode or those of its coordinates; and the others of `Fit`.
     """
     latent, size = inspect_model(target).latent, target.dimension
-    if latent != (WEIGHTS,) and size > _MAX_SEARCHED:
+    if latent != target.main and size > _MAX_SEARCHED:
         reason = f"the mode of {size:,} values says little about them, and nuts needs none"
         return None, np.inf, reason
-    proposal: Proposal | None = _propose_mixture(target, seed, progress)
+    proposal = _propose_by_hint(target, seed, progress)
     fitted = proposal is not None
     if proposal is None:
         if len(modes_of(target)) > 1:
@@ -75,10 +73,10 @@ def assess_proposals(
     return proposal, k_hat, f"Pareto k̂ {k_hat:.2f} of proposals {around}"
 
 
-def _propose_mixture(target: Target, seed: int, progress: Reporter) -> ScaleMixture | None:
-    """Return the mixture over scales, if the target has a common one and a mode."""
-    scaled = target.coordinates
-    return scaled.propose(target, seed, progress) if isinstance(scaled, Scaled) else None
+def _propose_by_hint(target: Target, seed: int, progress: Reporter) -> Proposal | None:
+    """Return the proposals that the posterior has of its own, if it has any."""
+    propose = target.hints.propose
+    return None if propose is None else propose(target, seed, progress)
 
 
 def _make_student(mode: Mode) -> SkewedProposal:
@@ -103,13 +101,13 @@ def make_pilot_proposal(
 ) -> Proposal:
     """Return a proposal around the mode with half of the draws from each component.
 
-    It is that of the coordinates of the target, such as a mixture over scales, if they have one.
+    It is that of the posterior itself, such as a mixture over scales, if it has one.
 
     Raises:
         DataError: if there is no mode, or there are several.
     """
-    if (mixture := _propose_mixture(target, seed, progress)) is not None:
-        return mixture
+    if (proposal := _propose_by_hint(target, seed, progress)) is not None:
+        return proposal
     mode = require_mode(target)
     if len(modes_of(target)) > 1:
         message = (
@@ -136,7 +134,7 @@ def _refit_proposals(
         DataError: if there is no mode.
     """
     mode = require_mode(target)
-    if not can_be_fitted(target) or set(target.start) != {WEIGHTS}:
+    if not can_be_fitted(target) or {*target.start} != {*target.main}:
         return None
     pilot = _draw_pilot(target, _make_student(mode), seed, progress)
     around_mode = effective_share(pilot.log_weight[0])
@@ -154,16 +152,10 @@ def find_moments(target: Target, seed: int, progress: Reporter) -> Mode:
         DataError: if there is no mode.
     """
     # The mode of a Student t with many values is far from most of its draws.
-    if (mixture := _propose_mixture(target, seed, progress)) is not None:
-        return mixture.mode
+    if (proposal := _propose_by_hint(target, seed, progress)) is not None:
+        return proposal.mode
     refitted = _refit_proposals(target, seed, progress)
     return require_mode(target) if refitted is None else refitted[0].mode
-
-
-def _has_gaussian_prior(target: Target) -> bool:
-    """Return whether it is a posterior of weights alone with a Gaussian prior."""
-    only_weights = inspect_model(target).latent == (WEIGHTS,)
-    return only_weights and target.has_lists and target.prior.is_gaussian
 
 
 def draw_starts(target: Target, chains: int, seed: int, progress: Reporter) -> tuple[Sites, Fit]:
@@ -173,7 +165,7 @@ def draw_starts(target: Target, chains: int, seed: int, progress: Reporter) -> t
     is no mode, or its covariance is not a good metric, the result has no moments. Then, and where
     a program has so many values that no other modes are searched, see `scatter_starts`.
     """
-    if _has_gaussian_prior(target):
+    if target.hints.gaussian_prior:
         mode = mode_of(target)
         fit: Fit = (None, np.inf, "there is no mode")
         if mode.converged:
@@ -184,6 +176,6 @@ def draw_starts(target: Target, chains: int, seed: int, progress: Reporter) -> t
         proposal, pareto_k, reason = assess_proposals(target, seed, progress)
         fits = proposal is not None and pareto_k <= POOR_PARETO_K
         fit = proposal.mode if proposal is not None and fits else None, pareto_k, reason
-    if fit[0] is not None and (target.has_lists or may_have_several(target)):
+    if fit[0] is not None and (target.hints.one_mode or may_have_several(target)):
         return disperse_starts(target, fit[0], chains, seed), fit
     return unflatten(scatter_starts(target, chains, seed), target.start), fit

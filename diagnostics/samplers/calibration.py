@@ -24,8 +24,8 @@ from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.streams import atomic_writer
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.adapting.run_sampler import draw
+from bpa_ppl.adapting.adaptation import require_adaptation
+from bpa_ppl.adapting.weights_target import Model, WeightsTarget
 from bpa_ppl.densities.model_target import require_simulated
 from bpa_ppl.densities.own_models import Simulated
 from bpa_ppl.densities.target import (
@@ -36,7 +36,6 @@ from bpa_ppl.densities.target import (
     evaluate,
     inspect_model,
 )
-from bpa_ppl.densities.weights_target import Model
 from bpa_ppl.diagnostics.page import Headline, Outcome, Section, Table, describe_provenance, page
 from bpa_ppl.diagnostics.pages.figures import Layer, choose_style, plot, plots
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
@@ -57,6 +56,7 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import name_array, total
 from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.sampling.run_sampler import draw
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def _make_simulation(target: Target) -> _Simulation:
             or a `numpyro.factor`.
     """
     latent = inspect_model(target).latent
-    if target.likelihood is None:
+    if not isinstance(target, WeightsTarget):
         require_simulated(target)
         labels = (*_label_cells(target, latent), _LOG_LIKELIHOOD)
         return _Simulation(target, latent, labels, lambda data: replace(target, data=(data,)))

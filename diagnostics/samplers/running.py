@@ -13,8 +13,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting.finish import draw_posterior
-from bpa_ppl.adapting.run_sampler import time_compilation
+from bpa_ppl.adapting.weights_target import WeightsTarget
 from bpa_ppl.components import read_name
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import MOST_KEPT, Target
@@ -48,6 +47,8 @@ from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Draws, name_array
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.sampling.finish import draw_posterior
+from bpa_ppl.sampling.run_sampler import time_compilation
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior
@@ -141,16 +142,16 @@ def compare_samplers(
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
     target = find_target(model, args, kwargs)
-    if not target.has_lists:
+    if not isinstance(target, WeightsTarget):
         target = replace(target, most_kept=MOST_KEPT)
-    if test is not None and not target.has_lists:
+    if test is not None and not isinstance(target, WeightsTarget):
         raise UsageError(
             "test lists are reranked with weights, which only a density of log_density has: leave "
             "out test",
             parameter="test",
             code="conflict",
         )
-    if target.has_lists:
+    if isinstance(target, WeightsTarget):
         elsewhere = {name: [as_draws(one) for one in of] for name, of in elsewhere.items()}
         _refuse_other_data(target, elsewhere)
     with reporter(progress, "compare", even=False) as report:
