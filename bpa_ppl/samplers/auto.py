@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -123,75 +123,75 @@ class Auto(Sampler, frozen=True):
 
     def _attempts(self, target: Target, seed: int, progress: Reporter) -> Iterator[Attempt]:
         """Yield ways to draw, in the order in which they are tried."""
-        sites = [name for name, value in target.start.items() if np.size(value) > 1]
-        several = not target.hints.log_concave and len(sites) > 1
-        reason = (_describe_hierarchy(target) if several else "") or target.hints.hierarchy
+        vectors = [name for name, value in target.start.items() if np.size(value) > 1]
+        may_depend = not target.hints.log_concave and len(vectors) > 1
+        reason = (_describe_hierarchy(target) if may_depend else "") or target.hints.hierarchy
         if not reason:
-            reason = yield from self._independence_attempts(target, seed, progress)
+            fit, fitted_fits = assess_proposals(target, seed, progress), False
+            limit = POOR_PARETO_K if isinstance(fit.proposal, ScaleMixture) else GOOD_PARETO_K
+            fits, around = fit.pareto_k <= limit, fit.describe(limit)
+            few, many = (
+                IndependenceMetropolis(draws=draws, chains=self.chains)
+                for draws in (self.draws, _MORE * self.draws)
+            )
+            simple = can_be_fitted(target) and fit.proposal is not None
+            if fits:
+                degrees = few.degrees_of_freedom
+                proposal = make_pilot_proposal(target, degrees, seed, progress)
+                # Where these draws fail, fitted proposals need less time than more draws.
+                for imh in (few,) if simple else (few, many):
+                    yield imh, around, partial(imh.sample_by, proposal=proposal), np.inf
+            if simple and fit.proposal is not None:
+                mode = fit.proposal.mode
+                proposal, pareto_k, effective = fit_moments(target, mode, seed, progress)
+                fitted_fits, compared = _compare(pareto_k, POOR_PARETO_K)
+                around += f", {compared} of those with fitted moments"
+                # Fewer kept draws cost less in the check, and in everything that uses them.
+                thinning = min(int(1 / effective), _MAX_THINNING) if fitted_fits else 1
+                for imh in (few, many) if fitted_fits else ():
+                    draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
+                    yield imh, around, draw, np.inf
+                fits = fitted_fits
+            reason = "" if fits else around
         nuts = Nuts(draws=self.draws, chains=self.chains)
         drawn = list[Sampled]()
 
-        def draw(target: Target, seed: int, progress: Reporter) -> Sampled:
+        def draw_first(target: Target, seed: int, progress: Reporter) -> Sampled:
             drawn.append(nuts.sample(target, seed, progress))
             return drawn[0]
 
-        yield nuts, reason, draw, np.inf
+        yield nuts, reason, draw_first, np.inf
         if drawn[0].figures.jumps:
-            yield from self._attempts_at_jumps(target)
+            for engine in self._list_samplers_of_jumps(target):
+                yield engine, "the density jumps", engine.sample, np.inf
             return
         limits = _TOO_MANY_STEPS, _TOO_MANY_DIVERGENT
         if not target.hints.log_concave and struggles(drawn[0], *limits):
             return
-        more, most = (
-            Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
-            for draws in (_MORE * self.draws, _MORE**2 * self.draws)
-        )
-        yield more, reason, more.sample, np.inf
-        yield most, reason, most.sample, _MORE
+        for times, most in ((_MORE, np.inf), (_MORE**2, _MORE)):
+            more = Nuts(
+                draws=times * self.draws,
+                chains=self.chains,
+                warmup=_WARMUP,
+                target_accept=_TARGET_ACCEPT,
+            )
+            yield more, reason, more.sample, most
 
-    def _attempts_at_jumps(self, target: Target) -> Iterator[Attempt]:
-        """Yield attempts that do not follow a gradient, or take long steps."""
-        reason = "the density jumps"
+    def _list_samplers_of_jumps(self, target: Target) -> list[Sampler]:
+        """Return samplers that do not follow a gradient, or take long steps."""
+        samplers = list[Sampler]()
         if not is_too_large(target) and mode_of(target).converged:
             thinning = max(_WALK_STEPS, 2 * target.dimension)
-            for scale, factor in _WALKS:
-                walk = RandomWalkMetropolis(
+            samplers += [
+                RandomWalkMetropolis(
                     scale=scale, draws=self.draws, chains=self.chains, thinning=factor * thinning
                 )
-                yield walk, reason, walk.sample, np.inf
-        nuts = Nuts(draws=self.draws, chains=self.chains, target_accept=_LOW_ACCEPT)
-        yield nuts, reason, nuts.sample, np.inf
-
-    def _independence_attempts(
-        self, target: Target, seed: int, progress: Reporter
-    ) -> Generator[Attempt, None, str]:
-        """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
-        assessed, pareto_k, finding = assess_proposals(target, seed, progress)
-        fitted = isinstance(assessed, ScaleMixture)
-        fits, limit = _compare(pareto_k, POOR_PARETO_K if fitted else GOOD_PARETO_K)
-        reason = finding.replace(" of proposals", f" {limit} of proposals")
-        independence = [
-            IndependenceMetropolis(draws=draws, chains=self.chains)
-            for draws in (self.draws, _MORE * self.draws)
+                for scale, factor in _WALKS
+            ]
+        return [
+            *samplers,
+            Nuts(draws=self.draws, chains=self.chains, target_accept=_LOW_ACCEPT),
         ]
-        simple = can_be_fitted(target)
-        if fits:
-            degrees = independence[0].degrees_of_freedom
-            proposal = make_pilot_proposal(target, degrees, seed, progress)
-            # Where these draws fail, fitted proposals need less time than more draws.
-            for imh in independence[: 1 if simple else None]:
-                yield imh, reason, partial(imh.sample_by, proposal=proposal), np.inf
-        if simple and assessed is not None:
-            proposal, pareto_k, effective = fit_moments(target, assessed.mode, seed, progress)
-            fits, limit = _compare(pareto_k, POOR_PARETO_K)
-            reason += f", {pareto_k:.2f} {limit} of those with fitted moments"
-            if fits:
-                # Fewer kept draws cost less in the check, and in everything that uses them.
-                thinning = min(int(1 / effective), _MAX_THINNING)
-                for imh in independence:
-                    draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
-                    yield imh, reason, draw, np.inf
-        return "" if fits else reason
 
     def _check(self, target: Target, sampled: Sampled) -> Report:
         """Return the report on the draws of the main sites that a sampler has drawn."""
@@ -230,7 +230,7 @@ def _describe_hierarchy(target: Target) -> str:
     return ""
 
 
-def _compare(value: float, limit: float) -> tuple[bool, str]:
-    """Return whether a value is within its limit, and the comparison as text."""
-    within = value <= limit
-    return within, f"{'≤' if within else '>'} {limit}"
+def _compare(pareto_k: float, limit: float) -> tuple[bool, str]:
+    """Return whether k̂ is within a limit, and the comparison as text."""
+    within = pareto_k <= limit
+    return within, f"{pareto_k:.2f} {'≤' if within else '>'} {limit}"
