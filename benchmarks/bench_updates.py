@@ -25,8 +25,8 @@ import bpa_ppl as bpa
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.oracle import Risk
-from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.weight_draws import as_weight_draws
 
 #: The leveraging factor of the table `online`.
 DELTA = 50

@@ -33,6 +33,7 @@ LAYERS = (
     ("formats",),
     ("text",),
     ("posterior",),
+    ("weight_draws",),
     ("gains",),
     ("features",),
     ("diagnostics",),

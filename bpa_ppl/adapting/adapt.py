@@ -19,7 +19,7 @@ from bpa_ppl.densities.target import NUMPYRO_LOCK, Target
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.arviz_functions import prepare_arviz
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:

@@ -48,7 +48,8 @@ from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import ComponentRecord, Figures, Record, SamplerRecord, read_version
 from bpa_ppl.posterior.statistics import smooth_log_weights
-from bpa_ppl.posterior.weight_draws import (
+from bpa_ppl.samplers.sampler import Sampler
+from bpa_ppl.weight_draws import (
     DIMS,
     DIRECTIONS,
     FEATURE,
@@ -59,7 +60,6 @@ from bpa_ppl.posterior.weight_draws import (
     WEIGHTS,
     WeightDraws,
 )
-from bpa_ppl.samplers.sampler import Sampler
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData

@@ -26,7 +26,7 @@ from bpa_ppl.lists.nbest import NBest, content_hash, measure_deviation, score_di
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.lists import Lists, tabulate
 from bpa_ppl.posterior.record import Agreement, ObservedRecord
-from bpa_ppl.posterior.weight_draws import DOMAIN, RATER
+from bpa_ppl.weight_draws import DOMAIN, RATER
 from bpa_ppl.weights import CANONICAL, Match, match
 
 #: The constants of a posterior with one value per observation; the last two only if they matter.

@@ -27,8 +27,8 @@ from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
 from bpa_ppl.posterior.record import IndicatorsRecord
-from bpa_ppl.posterior.weight_draws import DOMAIN
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.weight_draws import DOMAIN
 from bpa_ppl.weights import CANONICAL, AnyStart, Match, StartingWeights, has_canonical
 
 if TYPE_CHECKING:

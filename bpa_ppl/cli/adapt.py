@@ -12,7 +12,8 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.recipe import choose_roles
-from bpa_ppl.posterior.files import read_weight_draws, write_posterior
+from bpa_ppl.posterior.files import write_posterior
+from bpa_ppl.weight_draws import read_weight_draws
 from bpa_ppl.weights import split_arguments
 
 

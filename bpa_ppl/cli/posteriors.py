@@ -20,9 +20,8 @@ from bpa_ppl.evaluation.raters import compare_raters
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, resolve_format
 from bpa_ppl.formats.weight_files import write_weights
-from bpa_ppl.posterior.arviz_data import as_weight_draws
-from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.opening import open_draws, open_to_show
+from bpa_ppl.weight_draws import as_weight_draws, read_weight_draws
 
 
 def check(

@@ -11,7 +11,7 @@ from bpa_ppl.evaluation.compare_ways import read_comparison
 from bpa_ppl.evaluation.paired import WORSE
 from bpa_ppl.evaluation.simple_ways import BaselineRow
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws
 
 
 class Best(Mean, frozen=True):

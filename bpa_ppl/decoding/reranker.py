@@ -44,9 +44,14 @@ from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.gains.pairwise import PAIRED
 from bpa_ppl.lists.labels import matches, with_labels
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.arviz_data import as_weight_draws
-from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.weight_draws import DOMAIN, FIXED, FIXED_FEATURE, WeightDraws
+from bpa_ppl.weight_draws import (
+    DOMAIN,
+    FIXED,
+    FIXED_FEATURE,
+    WeightDraws,
+    as_weight_draws,
+    read_weight_draws,
+)
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -90,7 +95,7 @@ class Reranker:
 
     >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 2))
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> reranker = Reranker(name_weights(drawn, ("lm", "tm")))
     >>> reranker.choose(["a cat", "the cat"], {"lm": [-1.2, -0.7], "tm": [-3.0, -2.5]})
     Candidate(position=1, text='the cat', probability=0.7...)
@@ -292,7 +297,7 @@ class Reranker:
                 such treatment of missing numbers.
 
         >>> from bpa_ppl import Draws
-        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> from bpa_ppl.weight_draws import name_weights
         >>> draws = name_weights(np.full((1, 4, 2), [2.0, -1.0]), ("gpt", "length"))
         >>> Reranker(draws, unchecked=True).reward(["length", "gpt"])([0.5, 0.75])
         1.0
@@ -319,7 +324,7 @@ class Reranker:
             UsageError: as `reward`.
 
         >>> from bpa_ppl import Draws
-        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> from bpa_ppl.weight_draws import name_weights
         >>> draws = name_weights(np.full((1, 4, 2), [3.0, -1.0]), ("gpt", "rude"))
         >>> Reranker(draws, unchecked=True).aggregate(["gpt", "rude"])([0.5, 0.0])
         0.625
@@ -556,7 +561,7 @@ def rerank(
 
     >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> posterior = name_weights(drawn, ("LM0",))
     >>> lists = from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
     >>> result = rerank(lists, posterior)
@@ -603,7 +608,7 @@ def without_features(draws: WeightDraws, names: str | Iterable[str] | None) -> W
     Raises:
         DataError: if the posterior has no such feature.
 
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> draws = name_weights(np.zeros((1, 4, 2)), ("lm", "tm"))
     >>> without_features(draws, ["tm"]).record.recipe.absent
     ('tm',)

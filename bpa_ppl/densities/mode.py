@@ -37,7 +37,7 @@ from bpa_ppl.densities.target import (
     without_start,
 )
 from bpa_ppl.errors import DataError, UsageError, list_names
-from bpa_ppl.posterior.weight_draws import WEIGHTS
+from bpa_ppl.weight_draws import WEIGHTS
 
 _NO_MODE = "use the sampler nuts, which needs no mode"
 #: A site starts at the median of this many draws of its prior.

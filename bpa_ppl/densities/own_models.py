@@ -25,7 +25,7 @@ from numpyro.ops.provenance import eval_provenance
 from numpyro.primitives import Messenger
 
 from bpa_ppl.errors import BpaError, UsageError, list_names
-from bpa_ppl.posterior.weight_draws import WEIGHTS
+from bpa_ppl.weight_draws import WEIGHTS
 
 #: The plate over the sentences.
 SENTENCE = "sentence"

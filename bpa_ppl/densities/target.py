@@ -52,7 +52,7 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.draws import importance_weights, kish, total
 from bpa_ppl.posterior.record import Figures, Finding
-from bpa_ppl.posterior.weight_draws import WEIGHTS
+from bpa_ppl.weight_draws import WEIGHTS
 from bpa_ppl.weights import Match
 
 #: The unconstrained values of the sites of a model, by name.

@@ -47,10 +47,9 @@ from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest, demote_to_extras, to_choice
-from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws, as_weight_draws
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles

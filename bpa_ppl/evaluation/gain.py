@@ -9,7 +9,7 @@ from bpa_ppl.gains.gains import default_gain, resolve
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws
 
 #: The name of the gain of preferences.
 ACCURACY = "accuracy"

@@ -12,7 +12,7 @@ from bpa_ppl.gains.judged import Judged
 from bpa_ppl.lists.nbest import NBest, score_differences, subtract_first
 from bpa_ppl.posterior.draws import importance_weights
 from bpa_ppl.posterior.statistics import loo_log_weights
-from bpa_ppl.posterior.weight_draws import DOMAIN, WeightDraws, find_ids
+from bpa_ppl.weight_draws import DOMAIN, WeightDraws, find_ids
 
 _MAX_DRAWS = 1000  # that stand for the posterior
 

@@ -13,7 +13,7 @@ from bpa_ppl.diagnostics.page import Outcome, Section, Table
 from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import quantiles
 from bpa_ppl.posterior.record import Agreement
-from bpa_ppl.posterior.weight_draws import RATER, SLIP
+from bpa_ppl.weight_draws import RATER, SLIP
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior

@@ -16,7 +16,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.evaluation.compare_ways import read_comparison
 from bpa_ppl.posterior.record import Record
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws
 
 #: Of a promised agreement, by default.
 CONFIDENCE = 0.9
@@ -274,7 +274,7 @@ def choose_threshold(
             and at most 1, or the confidence not between 0.5 and 1; or if the posterior does not
             record how reliable its probabilities are.
 
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> choose_threshold(name_weights(np.zeros((1, 4, 1)), ("lm",)), 0.9, None)
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: the posterior does not record how often its choices agree with a ...

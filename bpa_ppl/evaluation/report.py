@@ -27,7 +27,7 @@ from bpa_ppl.evaluation.simple_ways import BaselineRow
 from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Draws, quantiles
 from bpa_ppl.posterior.statistics import ess, r_hat
-from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws, standardise
+from bpa_ppl.weight_draws import WEIGHTS, WeightDraws, standardise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,7 +103,7 @@ def posterior_page(
         DataError: if there are no draws, or a weight of a feature is not finite.
         UsageError: if it is not a posterior, or no variable is to be shown.
 
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> data = name_weights(np.zeros((2, 5, 3)), ("LM0", "TM0", "WP0"))
     >>> "NOT converged" in posterior_page(data)
     True

@@ -51,7 +51,7 @@ from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRec
 
 if TYPE_CHECKING:
     from bpa_ppl.features.source import AnySource
-    from bpa_ppl.posterior.weight_draws import WeightDraws
+    from bpa_ppl.weight_draws import WeightDraws
 
 #: Sources of features that need only texts.
 OF_TEXTS = ("consensus", "length")
@@ -242,7 +242,7 @@ class Recipe:
 
         >>> from bpa_ppl import Draws
         >>> record = Record(recipe=Recipe(Column(column="mqm")).record())
-        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> from bpa_ppl.weight_draws import name_weights
         >>> draws = name_weights([[[0.5]]], ("LM0",), record=record)
         >>> Recipe.of(draws).gain.column, Recipe.of(draws).free
         ('mqm', ('LM0',))
@@ -267,7 +267,7 @@ def roles_for(draws: WeightDraws) -> Roles:
 
     >>> from bpa_ppl import Draws
     >>> record = Record(recipe=Recipe(Column(column="mqm")).record())
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> roles = roles_for(name_weights([[[0.5]]], ("LM0",), record=record))
     >>> roles.features, roles.numbers, roles.optional
     (('LM0',), ('mqm',), True)

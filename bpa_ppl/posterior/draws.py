@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -329,6 +329,20 @@ class Draws:
         parts = {name: getattr(self, name) for name in names}
         chosen_parts = {name: select(part) for name, part in parts.items() if part is not None}
         return replace(self, kind="chains", log_weight=None, warmup={}, **chosen_parts)
+
+
+class HasDraws(Protocol):
+    """An object around draws, which says more about them, such as which lists they belong to."""
+
+    @property
+    def draws(self) -> Draws:
+        """The draws."""
+
+
+def unwrap(posterior: Any) -> Any:
+    """Return the draws of an object around them (`HasDraws`), and other posteriors as they are."""
+    draws = getattr(posterior, "draws", None)
+    return draws if isinstance(draws, Draws) else posterior
 
 
 def _require(

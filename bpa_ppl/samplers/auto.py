@@ -22,7 +22,6 @@ from bpa_ppl.errors import UsageError, list_names
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.posterior.weight_draws import DIMS, FEATURE, WEIGHTS
 from bpa_ppl.samplers.common_scale import Scaled
 from bpa_ppl.samplers.imh import IndependenceMetropolis
 from bpa_ppl.samplers.memory import fits_into_memory
@@ -32,6 +31,7 @@ from bpa_ppl.samplers.rwm import RandomWalkMetropolis
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.samplers.scale_mixture import ScaleMixture
 from bpa_ppl.samplers.starting import assess_proposals, make_pilot_proposal
+from bpa_ppl.weight_draws import DIMS, FEATURE, WEIGHTS
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
 _MIN_CHECKED_DRAWS = 100

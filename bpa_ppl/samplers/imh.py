@@ -11,7 +11,6 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.proposals import (
     Proposal,
     Proposals,
@@ -23,6 +22,7 @@ from bpa_ppl.samplers.proposals import (
 )
 from bpa_ppl.samplers.sampler import Sampler
 from bpa_ppl.samplers.starting import make_pilot_proposal
+from bpa_ppl.weight_draws import WEIGHTS
 
 _NEVER = -1e300
 #: Share of proposals of the warm-up that is effective if they fit the posterior. It is 0.95 to 1

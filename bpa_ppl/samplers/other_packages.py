@@ -16,8 +16,8 @@ from bpa_ppl.densities.mode import scatter_starts
 from bpa_ppl.densities.target import Sampled, Target, unflatten
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.arviz_data import as_draws
-from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.sampler import Sampler
+from bpa_ppl.weight_draws import WEIGHTS
 
 #: Pieces in which the chains of BlackJAX run, so that progress is reported.
 _PIECES = 10

@@ -17,7 +17,6 @@ from bpa_ppl.densities.newton import Mode
 from bpa_ppl.densities.target import Sites, Target, inspect_model, unflatten
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.common_scale import Scaled
 from bpa_ppl.samplers.proposals import (
     AXES,
@@ -38,6 +37,7 @@ from bpa_ppl.samplers.proposals import (
     measure_k_hat,
 )
 from bpa_ppl.samplers.scale_mixture import ScaleMixture
+from bpa_ppl.weight_draws import WEIGHTS
 
 #: The mode of a program of more values is not searched: its Hessian is expensive, and in so many
 #: dimensions the typical draws lie far from the mode.

@@ -21,7 +21,7 @@ from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
 from bpa_ppl.posterior.draws import Draws, choose_components
 from bpa_ppl.posterior.opening import open_to_show
 from bpa_ppl.posterior.statistics import autocorrelation, ess
-from bpa_ppl.posterior.weight_draws import standardise
+from bpa_ppl.weight_draws import standardise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -132,7 +132,7 @@ def plot_trace(posterior: Any, var_names: Sequence[str] | None = None, *, top: i
         UsageError: if `top` is below 1.
 
     >>> chains = np.random.default_rng(0).normal(size=(2, 50, 1))
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> [axes.get_xlabel() for axes in plot_trace(name_weights(chains, ("LM0",))).axes]
     ['density', 'draw', 'ranks']
     """

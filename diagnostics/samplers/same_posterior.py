@@ -11,7 +11,7 @@ from bpa_ppl._runtime.names import find_positions
 from bpa_ppl.diagnostics.pages.provenance import compare_data
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.weight_draws import PRIOR_BY_FEATURE, SENTENCE
+from bpa_ppl.weight_draws import PRIOR_BY_FEATURE, SENTENCE
 
 _ORACLE = "oracle"
 #: What differs between lists and the tables that a model makes of them.

@@ -30,9 +30,7 @@ from bpa_ppl.errors import (
 )
 from bpa_ppl.lists.labels import matches, with_labels
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.arviz_data import as_weight_draws
-from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws, as_weight_draws, read_weight_draws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior
@@ -87,7 +85,7 @@ def learn_prior(
 
     >>> from bpa_ppl import Draws
     >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> def domain(mean):
     ...     weights = np.random.default_rng(0).normal(mean, 0.1, size=(4, 500, 1))
     ...     return name_weights(weights, ("LM0",), constants=constants)
@@ -117,7 +115,7 @@ def learn_hierarchy(
 
     >>> from bpa_ppl import Draws
     >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> def domain(mean):
     ...     weights = np.random.default_rng(0).normal(mean, 0.1, size=(4, 500, 1))
     ...     return name_weights(weights, ("LM0",), constants=constants)

@@ -281,7 +281,7 @@ import jax
 import numpy as np
 from bpa_ppl import Reranker, UsageError, adapt, from_lists
 from bpa_ppl._runtime.cache import prepare_jax
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.weight_draws import name_weights
 warnings.simplefilter("ignore", RuntimeWarning)  # of JAX, about forks
 rng = np.random.default_rng(0)
 draws = name_weights(

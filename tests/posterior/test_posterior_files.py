@@ -27,6 +27,8 @@ from support.posteriors import (
     draws_of_all_kinds,
     external_posterior,
     inference_data,
+    name_weights,
+    read_weight_draws,
     with_record,
 )
 from support.raising import raises
@@ -47,10 +49,9 @@ from bpa_ppl import (
 )
 from bpa_ppl.posterior.arviz_data import SCHEMA_VERSION, to_arviz, to_groups
 from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_arviz_data, to_datasets
-from bpa_ppl.posterior.files import from_bytes, read_weight_draws, seal, to_bytes, unseal
+from bpa_ppl.posterior.files import from_bytes, seal, to_bytes, unseal
 from bpa_ppl.posterior.groups import Group
 from bpa_ppl.posterior.record import Record
-from bpa_ppl.posterior.weight_draws import name_weights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData

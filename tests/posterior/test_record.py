@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec import structs
-from support.posteriors import draws_of_all_kinds, with_record
+from support.posteriors import draws_of_all_kinds, name_weights, read_weight_draws, with_record
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, adapt, as_weight_draws, from_lists, write_posterior
 from bpa_ppl.posterior.arviz_data import to_arviz
-from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.record import (
     Agreement,
     ComponentRecord,
@@ -35,7 +34,6 @@ from bpa_ppl.posterior.record import (
     from_attributes,
     to_attributes,
 )
-from bpa_ppl.posterior.weight_draws import name_weights
 
 LM = SourceRecord(
     source="lm",

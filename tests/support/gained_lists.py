@@ -12,7 +12,7 @@ from bpa_ppl.evaluation.simple_ways import Way
 from bpa_ppl.gains.column import Column
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.weight_draws import name_weights
 from support import reference_model
 from support.posteriors import with_record
 

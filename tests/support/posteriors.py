@@ -26,7 +26,6 @@ from bpa_ppl.posterior.arviz_functions import (
     to_datasets,
 )
 from bpa_ppl.posterior.draws import name_array
-from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.groups import label_groups
 from bpa_ppl.posterior.record import (
     ComponentRecord,
@@ -42,7 +41,7 @@ from bpa_ppl.posterior.record import (
     SamplerRecord,
     SourceRecord,
 )
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.weight_draws import name_weights, read_weight_draws
 
 NAMES = ("LM0", "TM0", "WP0")
 CHAINS, DRAWS, SENTENCES = 2, 60, 5

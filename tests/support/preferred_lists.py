@@ -11,7 +11,7 @@ import bpa_ppl as bpa
 from bpa_ppl.evaluation.simple_ways import Way
 from bpa_ppl.posterior.record import ObservedRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.weight_draws import name_weights
 
 NAMES = ("good", "fair", "noise")
 #: A simulated judge prefers larger values of these weights.

@@ -16,7 +16,7 @@ from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
 from bpa_ppl.errors import UsageError, unknown_name
 from bpa_ppl.features.recipe import choose_roles, roles_for
-from bpa_ppl.posterior.files import read_weight_draws
+from bpa_ppl.weight_draws import read_weight_draws
 
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Judges"

@@ -39,9 +39,8 @@ from bpa_ppl.evaluation.simple_ways import values_of
 from bpa_ppl.gains.judged import Judged
 from bpa_ppl.lists.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.posterior.arviz_data import as_weight_draws
-from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
 from bpa_ppl.samplers.laplace import Laplace
+from bpa_ppl.weight_draws import WEIGHTS, WeightDraws, as_weight_draws
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

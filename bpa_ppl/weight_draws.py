@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +17,14 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.draws import Draws, name_array
+from bpa_ppl.posterior.arviz_data import as_draws, from_groups
+from bpa_ppl.posterior.draws import Draws, check_finite, name_array
+from bpa_ppl.posterior.files import name_file, read_groups
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights, match
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 POINTS = ("mean", "mode", "draw")
 WEIGHTS = "weights"
@@ -30,8 +37,10 @@ SLIP, RATER = "slip", "rater"
 #: The dimensions of the features, of the weights that were not adapted, and of the sentences.
 FEATURE, OTHER_FEATURE, FIXED_FEATURE = "feature", "other_feature", "fixed_feature"
 SENTENCE = "sentence"
-#: The constant with the weights that were not adapted.
-FIXED = "fixed"
+#: The constant with the weights that were not adapted, and what was observed of each list.
+FIXED, ORACLE = "fixed", "oracle"
+#: How weights of features are named, for messages.
+_MAKE_WEIGHTS = "docs/how-to/other-programs.md shows how to name the weights of features"
 
 #: Constants of the prior of the weights that have one value for each feature; all such constants.
 PRIOR_BY_FEATURE = ("prior_mean", "prior_variance", "prior_log_deviation")
@@ -40,7 +49,7 @@ BY_FEATURE = ("canonical", "agreement", *PRIOR_BY_FEATURE, "mode")
 DIMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys((WEIGHTS, *BY_FEATURE), (FEATURE,)),
     **dict.fromkeys(("oracle_score", "observation_weight", "observation_rater"), (SENTENCE,)),
-    "oracle": (SENTENCE,),
+    ORACLE: (SENTENCE,),
     "prior_covariance": (FEATURE, OTHER_FEATURE),
     FIXED: (FIXED_FEATURE,),
 }
@@ -85,6 +94,10 @@ class WeightDraws:
         if shape[2:] != (count,):
             message = f"weights has the shape {shape}: it must be (chains, draws, {count} features)"
             raise DataError(message, parameter="values", code="mismatch")
+        others = self.draws.coords.get(OTHER_FEATURE, self.features)
+        if "prior_covariance" in self.draws.constants and tuple(map(str, others)) != self.features:
+            message = f"prior_covariance is not of the features {list_names(self.features)}: adapt "
+            raise DataError(f"{message}again", code="mismatch")
         names, values = self.draws.coords.get(FIXED_FEATURE, ()), self._fixed_values
         if len(names) != len(values) or values.dtype.kind not in "iuf":
             problem = "the fixed weights are not numbers with names (fixed_feature): adapt again"
@@ -325,6 +338,81 @@ def name_weights(
             constants=constants,
             **{"sampled": (WEIGHTS,), **parts},
         )
+    )
+
+
+def as_weight_draws(posterior: Posterior, *, finite: bool = True) -> WeightDraws:
+    """Return any posterior with draws of `weights` as draws of the weights of features.
+
+    A table of weights becomes as many features as it has cells, named by their coordinates.
+
+    Raises:
+        DataError: as `as_draws`, or if there are no weights with names.
+        UsageError: if it is not a posterior.
+
+    >>> from xarray import Dataset, DataTree
+    >>> data = Dataset({"weights": (("chain", "draw"), np.zeros((2, 10)))})
+    >>> weights = as_weight_draws(DataTree.from_dict({"posterior": data}))
+    >>> weights.weights.shape, weights.features
+    ((2, 10, 1), ('weights',))
+    """
+    draws = as_draws(posterior, finite=False)
+    is_labelled = draws.dims.get(WEIGHTS) == (FEATURE,) and FEATURE in draws.coords
+    if WEIGHTS not in draws.main or not is_labelled:
+        draws = _label_weights(draws)
+    chosen = np.asarray(draws.observed.get(ORACLE, 0))
+    if chosen.dtype.kind == "f":  # positions, to which predictions add a fraction
+        positions = np.floor(chosen).astype(np.int64)
+        draws = replace(draws, observed={**draws.observed, ORACLE: positions})
+    if finite:
+        check_finite(draws)
+    return WeightDraws(draws)
+
+
+def read_weight_draws(path: str | Path) -> WeightDraws:
+    """Load a posterior of `weights` from NetCDF as plain arrays, without ArviZ and xarray.
+
+    Raises:
+        DataError: naming the file, if it is damaged or has no finite draws of named weights.
+
+    >>> from bpa_ppl.posterior.files import write_posterior
+    >>> write_posterior(name_weights(np.array([[[0.5], [1.5]]]), ("LM0",)), "posterior.nc")
+    >>> read_weight_draws("posterior.nc").mean.tolist()
+    [1.0]
+    """
+    groups, attrs = read_groups(path)
+    with name_file(path):
+        return as_weight_draws(from_groups(groups, attrs))
+
+
+def _label_weights(draws: Draws) -> Draws:
+    """Return draws whose variable `weights` has the one dimension `feature`, named by its labels.
+
+    Raises:
+        DataError: if there is no such variable, or it has no names.
+    """
+    if WEIGHTS not in draws.values:
+        problem = f"no variable {WEIGHTS} in the posterior, but {list_names(draws.values)}"
+        message = f"{problem}: only compare, check and trace take any variables; {_MAKE_WEIGHTS}"
+        raise DataError(message, code="no-data")
+    weights, dims = np.asarray(draws.values[WEIGHTS]), draws.dims.get(WEIGHTS, ())
+    if "bpa_ppl" in draws.record.versions and FEATURE not in dims:
+        message = "the posterior has no weights of features: adapt to lists with this model"
+        raise DataError(message, code="no-data")
+    shape = weights.shape[2:]
+    if len(shape) == 1 and {*dims}.isdisjoint(draws.coords):
+        raise DataError(f"{WEIGHTS} have no names of features: {_MAKE_WEIGHTS}", code="bad-name")
+    named = dims or (f"{WEIGHTS}_dim_{k}" for k in range(len(shape)))
+    labels = [draws.coords.get(dim, range(n)) for dim, n in zip(named, shape, strict=True)]
+    names = tuple(", ".join(map(str, cell)) or WEIGHTS for cell in product(*labels))
+    return replace(
+        draws,
+        values={**draws.values, WEIGHTS: weights.reshape(*weights.shape[:2], len(names))},
+        warmup={name: x for name, x in draws.warmup.items() if name != WEIGHTS or len(shape) == 1},
+        prior={name: x for name, x in draws.prior.items() if name != WEIGHTS or len(shape) == 1},
+        main=(WEIGHTS,),
+        dims={**draws.dims, WEIGHTS: (FEATURE,)},
+        coords={**draws.coords, FEATURE: names},
     )
 
 
