@@ -52,7 +52,7 @@ def judged(kept: int) -> tuple[NBest, NBest, Adapt]:
     options: dict[str, Any] = {"gain": "gain", "seed": 1}
     # By default κ depends on the lists.
     whole = as_weight_draws(bpa.adapt(half.pool, None, sampler="map", likelihood="risk", **options))
-    options["likelihood"] = Risk(kappa=whole.record.likelihood.settings["kappa"])
+    options["likelihood"] = Risk(kappa=whole.adaptation.likelihood.settings["kappa"])
 
     def adapt(lists: NBest, prior: Any = "isotropic") -> Draws:
         return as_weight_draws(

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.names import find_repeated
+from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.arviz_data import as_draws, from_groups
@@ -67,7 +68,8 @@ class WeightDraws:
             `observation_weight` and `observation_rater` along `sentence`; each if known.
 
     Raises:
-        DataError: if the weights do not have the shape of the features, or two have one name.
+        DataError: if the weights do not have the shape of the features, two have one name, or an
+            attribute of the adaptation has another type.
 
     >>> weights = name_weights(
     ...     [[[1.0, 0.0], [2.0, 0.0]], [[3.0, 1.0], [2.0, 1.0]]],
@@ -86,10 +88,10 @@ class WeightDraws:
     draws: Draws
 
     def __str__(self) -> str:
-        return str(self.draws)
+        return f"{self.draws}\nadapted   {self.adaptation.observed}"
 
     def __post_init__(self) -> None:
-        """Refuse weights that are not those of the features."""
+        """Refuse weights that are not those of the features, and attributes of another type."""
         shape, count = self.weights.shape, len(self.features)
         if shape[2:] != (count,):
             message = f"weights has the shape {shape}: it must be (chains, draws, {count} features)"
@@ -105,6 +107,7 @@ class WeightDraws:
         if twice := find_repeated((*self.features, *self.fixed)):
             message = f"two weights of {quote(twice[0])}: rename one"
             raise DataError(message, parameter="features", code="duplicate")
+        _ = self.adaptation  # refuses attributes of another type
 
     @cached_property
     def features(self) -> tuple[str, ...]:
@@ -131,6 +134,11 @@ class WeightDraws:
     def record(self) -> Record:
         """How the draws were made."""
         return self.draws.record
+
+    @cached_property
+    def adaptation(self) -> AdaptationRecord:
+        """To which lists the weights were adapted, and how."""
+        return AdaptationRecord.of(self.record)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -177,7 +185,7 @@ class WeightDraws:
     @property
     def lacks_canonical(self) -> bool:
         """Whether there are no canonical weights, or they are not recorded as such."""
-        return self.canonical is None or not self.record.canonical
+        return self.canonical is None or not self.adaptation.canonical
 
     @property
     def sentence_sites(self) -> tuple[str, ...]:
@@ -423,15 +431,16 @@ def standardise(draws: Draws) -> Draws | None:
     those of the adaptation; None if the posterior does not record their spread, or has no weights
     of features.
 
-    >>> from bpa_ppl.posterior.record import FeatureScale
-    >>> record = Record(feature_scales={"LM0": FeatureScale(spread=3.0)})
+    >>> from bpa_ppl.adaptation_record import FeatureScale
+    >>> record = AdaptationRecord(feature_scales={"LM0": FeatureScale(spread=3.0)}).add_to()
     >>> standardise(name_weights([[[0.5]]], ("LM0",), record=record).draws).mean.tolist()
     [1.5]
     >>> standardise(name_weights([[[0.5]]], ("LM0",)).draws)
     """
     if WEIGHTS not in draws.main:
         return None
-    weights, scales = WeightDraws(draws), draws.record.feature_scales
+    weights = WeightDraws(draws)
+    scales = weights.adaptation.feature_scales
     if not scales.keys() >= {*weights.features, *weights.fixed}:
         return None
     of_fixed = np.array([scales[name].spread for name in weights.fixed])
@@ -455,6 +464,18 @@ def standardise(draws: Draws) -> Draws | None:
         prior=scaled(draws.prior),
         constants=scaled(constants),
     )
+
+
+def show_standardised(draws: Draws) -> tuple[Draws, str]:
+    """Return draws to plot, weights standardised if possible, and a sentence on their unit.
+
+    >>> show_standardised(name_weights([[[0.5]]], ("LM0",)).draws)[1]
+    'Weights are in raw units.'
+    """
+    scaled = standardise(draws)
+    if scaled is None:
+        return draws, "Weights are in raw units." if WEIGHTS in draws.main else ""
+    return scaled, "Weights are per standard deviation."
 
 
 def find_ids(

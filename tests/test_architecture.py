@@ -33,6 +33,7 @@ LAYERS = (
     ("formats",),
     ("text",),
     ("posterior",),
+    ("adaptation_record",),
     ("weight_draws",),
     ("gains",),
     ("features",),

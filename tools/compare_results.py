@@ -150,7 +150,7 @@ def describe(posterior: Any) -> Results:
     recorded = to_attributes(draws.record)
     record = {name: value for name, value in recorded.items() if name not in VOLATILE}
     if record.pop("canonical_weights") != "canonical":
-        record |= {"canonical_weights": draws.record.start, "rule": "mean"}
+        record |= {"canonical_weights": draws.adaptation.start, "rule": "mean"}
     arrays = {f"draws {site}": values for site, values in draws.draws.values.items()}
     check = bpa.check(posterior)
     return {

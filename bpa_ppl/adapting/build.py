@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import jax
 
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl.adaptation_record import PriorRecord
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.adapting.prior import log_scale
@@ -18,7 +19,6 @@ from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.record import PriorRecord
 
 
 @dataclass(frozen=True, eq=False)

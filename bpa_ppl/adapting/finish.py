@@ -17,6 +17,7 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import format_count, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl.adaptation_record import AdaptationRecord, ComponentRecord
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.run_sampler import SamplerRun, run_sampler
@@ -46,7 +47,7 @@ from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.record import ComponentRecord, Figures, Record, SamplerRecord, read_version
+from bpa_ppl.posterior.record import Figures, Record, SamplerRecord, read_version
 from bpa_ppl.posterior.statistics import smooth_log_weights
 from bpa_ppl.samplers.sampler import Sampler
 from bpa_ppl.weight_draws import (
@@ -119,7 +120,8 @@ def finish(
         weights, lists = WeightDraws(draws), adaptation.prepared.lists
         prior = adaptation.prepared.prior
         if isinstance(prior, Prior) and prior.posterior is not None:
-            _warn_of_other_settings(prior.posterior.record.likelihood, draws.record.likelihood)
+            first = prior.posterior.adaptation.likelihood
+            _warn_of_other_settings(first, weights.adaptation.likelihood)
         mean = weights.aligned(lists, weights.mean[None])[0]
         recorded["feature_scales"] = feature_scales(lists, mean)
         if report:
@@ -129,10 +131,9 @@ def finish(
         if comparison is not None and report:
             replay(comparison.messages)
         recorded["comparison"] = None if comparison is None else to_record(comparison)
-    recorded["verdict"] = make_verdict(draws, report)
-    return Finished(
-        replace(draws, record=structs.replace(draws.record, **recorded)), report, comparison
-    )
+    record = structs.replace(draws.record, verdict=make_verdict(draws, report))
+    record = structs.replace(AdaptationRecord.of(record), **recorded).add_to(record)
+    return Finished(replace(draws, record=record), report, comparison)
 
 
 def draw_posterior(
@@ -224,7 +225,8 @@ def _describe(run: SamplerRun) -> Record:
         name, improper = run.target.model.__name__, inspect_model(run.target).improper
         record = Record(model=name, flat=dict(run.target.flat), improper=improper)
     else:
-        record = describe_adaptation(run.adaptation)
+        record = describe_adaptation(run.adaptation).add_to()
+        record = structs.replace(record, model=run.adaptation.prepared.model_name)
     versions = {n: read_version(n) for n in (*_PACKAGES, *run.packages)}
     return structs.replace(
         record,
@@ -237,18 +239,17 @@ def _describe(run: SamplerRun) -> Record:
     )
 
 
-def describe_adaptation(adaptation: Adaptation) -> Record:
+def describe_adaptation(adaptation: Adaptation) -> AdaptationRecord:
     """Return the record of what was prepared and observed."""
     prepared, observed = adaptation.prepared, adaptation.observed
     # `observed` has the policy for ties.
     settings = {n: v for n, v in adaptation.likelihood.settings().items() if n != "ties"}
-    return Record(
+    return AdaptationRecord(
         likelihood=ComponentRecord(LIKELIHOODS.name_of(adaptation.likelihood), settings),
         prior=adaptation.prior,
         start=prepared.match.origin,
         pretrained=tuple(prepared.matched.pretrained),
         indicators=prepared.indicators,
-        model=prepared.model_name,
         observed=observed.record(),
         lists=observed.lists.origin,
         data=observed.hashes(),
@@ -307,7 +308,7 @@ def _warn_of_other_settings(first: ComponentRecord | None, second: ComponentReco
 
 def _warn_single_system(draws: WeightDraws, observed: Observed) -> None:
     """Warn if the mean weights choose candidates of the same system from all lists."""
-    lists, sources = observed.lists, draws.record.recipe.sources
+    lists, sources = observed.lists, draws.adaptation.recipe.sources
     categorical = [one.settings["column"] for one in sources if one.source == "indicators"]
     # Comparisons are not lists of candidates.
     if observed.choices is not None or len(lists) < _MIN_LISTS:

@@ -45,7 +45,7 @@ def adapt(
     from bpa_ppl._runtime.streams import require_writable
     from bpa_ppl.adapting.adapt import run_adaptation
     from bpa_ppl.adapting.settings import recorded_options, resolve_settings
-    from bpa_ppl.diagnostics.pages.provenance import describe_difference
+    from bpa_ppl.evaluation.provenance import describe_difference
 
     if not weights and like is None:
         message = "give canonical weights (a file, none or equal), or a posterior with --like"
@@ -61,9 +61,9 @@ def adapt(
     if repeated is None:
         start, arguments = split_arguments(arguments)
     else:
-        keep_recorded_files(repeated.record, output=output)
+        keep_recorded_files(repeated.adaptation, output=output)
         start, arguments = recorded_options(repeated, **arguments)
-        reading = reading.of_recorded(repeated.record, nbest)
+        reading = reading.of_recorded(repeated.adaptation, nbest)
     # Mistakes are found before files are read.
     resolved = resolve_settings(answered=bool(judgements), **arguments)
     require_writable(output)  # before the sampling, which takes a while

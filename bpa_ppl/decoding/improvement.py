@@ -193,7 +193,7 @@ def evaluate_improvement(
         comparison = NewChoices(draws, gain).add(chosen.lists, after).comparison
     selected = baseline
     if draws.lacks_canonical:
-        compared = comparison or read_comparison(draws.record)
+        compared = comparison or read_comparison(draws.adaptation)
         row = None if compared is None else compared.baseline
         if row is None or row.scores(chosen.lists) is None:
             row = BaselineRow(Way.FIRST)
@@ -404,9 +404,9 @@ def report_page(
 
 def _are_same_lists(draws: WeightDraws, lists: NBest) -> bool:
     """Say whether a posterior records that it was adapted to these lists: the file and the ids."""
-    if draws.record.lists != lists.origin:
+    if draws.adaptation.lists != lists.origin:
         return False
-    observed = draws.record.observed
+    observed = draws.adaptation.observed
     compared = observed.kind == "preferences" and has_preferences(lists)
     lists = choice_sets(lists).lists if compared else lists
     ids, of_lists = find_ids(draws, lists)

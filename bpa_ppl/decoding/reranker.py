@@ -138,7 +138,7 @@ class Reranker:
         self.unchecked = chosen["unchecked"]
         if not self.unchecked:
             refuse_unconverged(self.draws)
-        by_default = "predictive" if self.draws.record.canonical else "mean"
+        by_default = "predictive" if self.draws.adaptation.canonical else "mean"
         self.rule = rule or RULES.resolve(by_default)
         if explanation := self.rule.explain(self.draws):
             log_info(explanation)
@@ -160,7 +160,7 @@ class Reranker:
 
     def _set_up(self) -> None:
         """Prepare what reads lists and decides; in another process it is prepared again."""
-        record = self.draws.record
+        record = self.draws.adaptation
         gain = record.observed.gain
         # The texts of a list cannot be compared by other gains, such as a column.
         self._gain = gain if record.recipe.gain is None and gain in PAIRED else None
@@ -306,7 +306,7 @@ class Reranker:
             missing, ("error", "mean", "none"), "treatment of missing numbers", "missing"
         )
         names, weights = self._mean_weights(names)
-        scales, expected = self.draws.record.feature_scales, []
+        scales, expected = self.draws.adaptation.feature_scales, []
         for name in names if missing == "mean" else ():
             if name not in scales or scales[name].mean is None:
                 message = f"no mean of {name} in the posterior: adapt again"
@@ -338,7 +338,7 @@ class Reranker:
 
     def _mean_weights(self, names: Sequence[str] | None) -> tuple[tuple[str, ...], Float64]:
         """Return the names of the features of a reward, and the posterior mean of their weights."""
-        sources = self.draws.record.recipe.sources
+        sources = self.draws.adaptation.recipe.sources
         if computed := [name for source in sources for name in source.feature_names]:
             message = (
                 f"the posterior computes {list_names(computed)} from lists of texts, which a "
@@ -610,7 +610,7 @@ def without_features(draws: WeightDraws, names: str | Iterable[str] | None) -> W
 
     >>> from bpa_ppl.weight_draws import name_weights
     >>> draws = name_weights(np.zeros((1, 4, 2)), ("lm", "tm"))
-    >>> without_features(draws, ["tm"]).record.recipe.absent
+    >>> without_features(draws, ["tm"]).adaptation.recipe.absent
     ('tm',)
     """
     absent = (names,) if isinstance(names, str) else tuple(names or ())
@@ -624,8 +624,8 @@ def without_features(draws: WeightDraws, names: str | Iterable[str] | None) -> W
             raise DataError(message, parameter="without", code="missing-feature")
     if not absent:
         return draws
-    recipe = structs.replace(draws.record.recipe, absent=absent)
-    record = structs.replace(draws.record, recipe=recipe)
+    recipe = structs.replace(draws.adaptation.recipe, absent=absent)
+    record = structs.replace(draws.adaptation, recipe=recipe).add_to(draws.record)
     return WeightDraws(replace(draws.draws, record=record))
 
 

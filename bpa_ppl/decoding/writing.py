@@ -348,7 +348,7 @@ class Summary:
         self._sums: dict[Metric, tuple[Float64, ...]] = {}
         self._numbers: set[int] = set()  # of references
         self._compared: NewChoices | None = None
-        self._recorded = read_comparison(reranker.draws.record)
+        self._recorded = read_comparison(reranker.draws.adaptation)
 
     def add(self, choices: Choices) -> None:
         """Count some more choices."""

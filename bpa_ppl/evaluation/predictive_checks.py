@@ -42,7 +42,7 @@ def _check_lists(draws: WeightDraws, lists: NBest) -> tuple[NBest, Int64]:
         raise DataError(message, code="no-data")
     index = np.asarray(draws.draws.observed["oracle"], np.int64)
     ids, of_lists = find_ids(draws, prepared)
-    same = ids is None or not draws.record.data or np.array_equal(ids, of_lists)
+    same = ids is None or not draws.adaptation.data or np.array_equal(ids, of_lists)
     if len(index) != len(prepared) or not same or np.any(index >= prepared.sizes):
         raise DataError(
             f"{len(index)} recorded oracles, but there are {len(prepared)} other lists: give the "

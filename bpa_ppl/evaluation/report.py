@@ -12,15 +12,17 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import as_sentence, format_count, format_fixed
+from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.diagnostics.check.check import Report, check_and_record
 from bpa_ppl.diagnostics.check.diagnostic import list_components
 from bpa_ppl.diagnostics.page import Block, Headline, Html, Section, Table, code, page
 from bpa_ppl.diagnostics.pages.figures import embed_figure, empty_figure, label
-from bpa_ppl.diagnostics.pages.provenance import read_attributes, signature, suggest_command
+from bpa_ppl.diagnostics.pages.provenance import read_attributes
 from bpa_ppl.diagnostics.pages.traces import MAX_CHAINS, find_worst_mixing, picture_chains
 from bpa_ppl.errors import wrong_value
 from bpa_ppl.evaluation.compare_ways import NEW, BaselineComparison, read_comparison
 from bpa_ppl.evaluation.paired import estimate_proportion
+from bpa_ppl.evaluation.provenance import ELSEWHERE, signature, suggest_command
 from bpa_ppl.evaluation.raters import compare_raters
 from bpa_ppl.evaluation.reliability import CONFIDENCE, Reliability
 from bpa_ppl.evaluation.simple_ways import BaselineRow
@@ -146,17 +148,18 @@ def _describe_comparison(draws: Draws, report: Report) -> list[Section]:
 
     Draws that fail their check support no advice.
     """
-    comparison = read_comparison(draws.record)
+    adaptation = AdaptationRecord.of(draws.record)
+    comparison = read_comparison(adaptation)
     if comparison is None:
         return []
-    notes = *(note.message for note in comparison.messages), str(draws.record.indicators or "")
+    notes = *(note.message for note in comparison.messages), str(adaptation.indicators or "")
     sentences = [as_sentence(note) for note in notes if note] if report else [_DOUBT]
     return [Section(_COMPARED, [*picture_ways(comparison), *sentences, comparison.block()])]
 
 
 def _describe_reliability(draws: Draws) -> list[Section]:
     """Return how often choices between two candidates agree with the judge, if recorded."""
-    reliability = Reliability.of(draws.record)
+    reliability = Reliability.of(AdaptationRecord.of(draws.record))
     if reliability is None:
         return []
     rows = []
@@ -328,7 +331,8 @@ def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> list[Html]
 
 
 def _describe_provenance(draws: Draws) -> Section:
-    recorded, commands = list(read_attributes(draws.record).items()), suggest_command(draws.record)
+    recorded = list(read_attributes(draws.record, ELSEWHERE).items())
+    commands = suggest_command(AdaptationRecord.of(draws.record))
     blocks: list[Block] = ["The posterior does not record how it was made."]
     if recorded:
         blocks = [Table(("what", "value"), recorded)]

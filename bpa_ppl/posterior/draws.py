@@ -156,13 +156,15 @@ class Draws:
         record, more = self.record, "" if len(self.names) <= _NAMES_SHOWN else ", …"
         verdict = "not recorded" if record.verdict is None else str(record.verdict)
         chosen = "" if record.figures.chosen is None else f" ({record.figures.chosen})"
+        sizes = {site: np.size(values) for site, values in self.observed.items()}
+        observed = [f"{format_count(size, 'value')} of {site}" for site, size in sizes.items()]
         return "\n".join(
             (
                 f"kind      {self.kind}",
                 f"shape     {format_count(chains, 'chain')} × {format_count(draws, 'draw')}",
                 f"values    {len(self.names)}: {', '.join(self.names[:_NAMES_SHOWN])}{more}",
                 f"sampler   {record.sampler.name or 'not recorded'}{chosen}",
-                f"observed  {record.observed}",
+                f"observed  {', '.join(observed) or 'not recorded'}",
                 f"check     {verdict}",
             )
         )

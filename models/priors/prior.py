@@ -25,8 +25,8 @@ from bpa_ppl.weights import Match
 if TYPE_CHECKING:
     import numpyro.distributions as dist
 
+    from bpa_ppl.adaptation_record import PriorRecord
     from bpa_ppl.posterior.arviz_data import Posterior
-    from bpa_ppl.posterior.record import PriorRecord
 
 
 def _invalid(parameter: str, requirement: str, code: str) -> UsageError:

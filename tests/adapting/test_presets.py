@@ -51,10 +51,10 @@ def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
     )
     by_name = made(toy, sampler="rwm-isotropic:draws=50")
     np.testing.assert_array_equal(preset.weights, by_name.weights)
-    assert by_name.record.likelihood.name == "oracle"
+    assert by_name.adaptation.likelihood.name == "oracle"
     assert preset.record.sampler.settings["proposal_variance"] == 0.01
     explicit = made(toy, preset="published", likelihood="margin")
-    assert (explicit.record.sampler.name, explicit.record.likelihood.name) == ("map", "margin")
+    assert (explicit.record.sampler.name, explicit.adaptation.likelihood.name) == ("map", "margin")
     heuristic = as_weight_draws(adapt(toy, CANONICAL, preset="published-2010"))
     options = {"likelihood": "oracle", "prior": "isotropic:variance=1.0"}
     named = made(toy, sampler="heuristic:draws=100,delta=8", **options)
@@ -69,7 +69,7 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     prior = "isotropic:variance=0.3"
     mine = made(toy, sampler="heuristic:draws=50,delta=2", preset="published-2010", prior=prior)
     assert mine.record.sampler.settings == {"draws": 50, "delta": 2.0}
-    assert mine.record.likelihood.name == "oracle"
+    assert mine.adaptation.likelihood.name == "oracle"
     assert mine.draws.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
     # The settings of a preset are those of its sampler and of its prior.
     settings: Settings = {"preset": "published-2010", "sampler": "map", "prior": "horseshoe"}

@@ -156,5 +156,5 @@ def test_answers_are_adapted_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     adapt = ("adapt", "lists.jsonl", "-w", "none", "-o", "posterior.nc", "--sampler", "map")
     adapt += ("--likelihood", "preference:slip=0.05")  # which is fast
     assert "1 pair in common, and agreed on 0" in succeed(*adapt, *judgements).err
-    comparisons = read_weight_draws("posterior.nc").record.observed.comparisons
+    comparisons = read_weight_draws("posterior.nc").adaptation.observed.comparisons
     assert (comparisons["preferences"], comparisons["ties"]) == (2, 0)

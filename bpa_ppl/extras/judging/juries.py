@@ -245,7 +245,7 @@ def judges(posterior: Posterior, lists: NBest, *, unchecked: bool = False) -> Ju
     with capture_notes(), NUMPYRO_LOCK, jax.enable_x64(True):  # the notes are those of `adapt`
         target, reason = log_density(lists, start, **options), ""
         adaptation = require_adaptation(target)
-        if adaptation.observed.hashes() != draws.record.data:
+        if adaptation.observed.hashes() != draws.adaptation.data:
             reason = "these are not the lists that the posterior was adapted to: pass those"
         if target.model is not log_linear or target.prior.other is not None:
             reason = "only the default model with a Gaussian prior can be fitted without a judge: "
@@ -263,7 +263,7 @@ def judges(posterior: Posterior, lists: NBest, *, unchecked: bool = False) -> Ju
         curve = refits.learn_curve(lists, start, options)
         remaining, further = refits.forecast(sample)
         rows, correlation, effective = *refits.make_rows(sample), refits.count_effective()
-    reliability = Reliability.of(draws.record)
+    reliability = Reliability.of(draws.adaptation)
     promises = () if reliability is None else tuple(map(reliability.promise, _PROMISES))
     return Judges(rows, unit, curve, effective, correlation, remaining, further, promises)
 

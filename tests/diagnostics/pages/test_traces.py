@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import same_color
 from support.html_outline import Outline
-from support.posteriors import FeatureScale, Record, autoregressive, name_array, name_weights
+from support.posteriors import FeatureScale, autoregressive, name_array, name_weights, record_of
 from support.raising import raises
 
 from bpa_ppl import DataError, Draws, UsageError, WeightDraws, plot_trace
@@ -97,7 +97,7 @@ def test_weights_are_drawn_per_standard_deviation(
         "bpa_ppl.diagnostics.pages.traces.draw_traces",
         lambda *arguments: drawn.append(arguments) or draw_traces(*arguments),
     )
-    draws = chains(record=Record(feature_scales=scales)).draws
+    draws = chains(record=record_of(feature_scales=scales)).draws
     write_traces(draws, tmp_path / "t.png", ["LM0"])
     ((scaled, names, _),) = drawn
     assert names == ["LM0"]
