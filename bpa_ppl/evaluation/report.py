@@ -121,7 +121,7 @@ def posterior_page(
         *(() if answer is None else answer[1]),
         *_describe_comparison(draws, report),
         *_describe_reliability(draws),
-        *([_describe_weights(WeightDraws(shown), unit, report)] if draws.main else []),
+        *([_describe_weights(WeightDraws(shown), unit, report)] if WEIGHTS in draws.main else []),
         *([] if raters is None else [raters.section()]),
         *_describe_other_variables(draws),
         _describe_diagnostics(draws, report, shown, unit, top),
@@ -228,7 +228,8 @@ def _describe_other_variables(draws: Draws) -> list[Section]:
     sites = sorted(draws.values, key=lambda site: np.size(draws.values[site]))
     ordered = replace(draws, values={site: draws.values[site] for site in sites})
     components = ordered.components(derived=True)
-    names = [name for name in components if name not in draws.main_names]
+    weights = draws.main_names if WEIGHTS in draws.main else ()
+    names = [name for name in components if name not in weights]
     if not names:
         return []
     shown = names[:_MAX_ROWS]
@@ -241,7 +242,7 @@ def _describe_other_variables(draws: Draws) -> list[Section]:
         f"units of the model.{first}"
     )
     table = Table(("variable", *columns), rows, caption)
-    title = "Hyperparameters and other variables" if draws.main else "Variables"
+    title = "Hyperparameters and other variables" if weights else "Variables"
     return [Section(title, [table])]
 
 
@@ -320,13 +321,15 @@ def _picture_forest(weights: WeightDraws, unit: str) -> Html:
 def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> list[Html]:
     """Return the figures of the chains of the components that mix worst."""
     names, worst = list_components(draws)[0], find_worst_mixing(draws, top)
-    kind = "weights" if draws.main else "variables"
-    kind += " and other parameters" if 0 < len(draws.main_names) < len(names) else ""
+    has_weights = WEIGHTS in draws.main
+    kind = "weights" if has_weights else "variables"
+    others = has_weights and len(draws.main_names) < len(names)
+    kind += " and other parameters" if others else ""
     limits = [f"the {top} of {len(names)} {kind} that mix worst"] if len(names) > top else []
     if draws.shape[0] > MAX_CHAINS:
         limits.append(f"the first {MAX_CHAINS} of {draws.shape[0]} chains")
     shown = f" Shown: {', '.join(limits)}; the diagnostics are of all." if limits else ""
-    note = f"Weights: {unit}.{shown}" if draws.main else shown.strip()
+    note = f"Weights: {unit}.{shown}" if has_weights else shown.strip()
     return picture_chains(scaled, worst, note)
 
 

@@ -244,7 +244,7 @@ def _name_dimensions(
         for name, all_dims in group.dims.items():
             names = tuple(dim for dim in all_dims if dim not in SAMPLE_DIMS)
             labels = (group.coords.get(dim, np.zeros(0)) for dim in names)
-            numbered = all(of_dim.dtype.kind != "U" for of_dim in labels)
+            numbered = all(of_dim.dtype.kind in "iuf" for of_dim in labels)
             if not (numbered and all(dim.startswith(f"{name}_dim_") for dim in names)):
                 dims.setdefault(name, names)
         for dim in {dim for name in group.dims for dim in dims.get(name, ())}:
