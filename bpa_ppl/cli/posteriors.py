@@ -21,6 +21,7 @@ from bpa_ppl.evaluation.raters import compare_raters
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, resolve_format
 from bpa_ppl.formats.weight_files import write_weights
+from bpa_ppl.posterior.files import name_file
 from bpa_ppl.posterior.opening import open_draws, open_to_show
 from bpa_ppl.weight_draws import as_weight_draws, read_weight_draws, show_standardised
 
@@ -43,13 +44,14 @@ def check(
     """
     opened = open_draws(posterior, var_names=var_names, log_weights=log_weights)
     report, draws = check_opened(opened, var_names=var_names), opened.draws
-    raters = compare_raters(draws)
+    with name_file(posterior):
+        raters, identity = compare_raters(draws), signature(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}
-        shown = {**report.as_dict(), **of_raters, "signature": signature(draws)}
+        shown = {**report.as_dict(), **of_raters, "signature": identity}
         print(json.dumps(shown, indent=2))
     else:
-        parts = [report, raters, signature(draws)]
+        parts = [report, raters, identity]
         print(*(part for part in parts if part is not None), sep="\n")
     if not report:
         raise SystemExit(NotConverged.exit_code)
@@ -84,7 +86,8 @@ def report(
     shared.require_with("--lists", lists, reading=reading, **of_lists)
     draws = open_to_show(posterior, log_weights=log_weights)
     title = f"Posterior {Path(posterior).name}"
-    adaptation = AdaptationRecord.of(draws.record)
+    with name_file(posterior):
+        adaptation = AdaptationRecord.of(draws.record)
     keep_recorded_files(adaptation, output=output)
     new = None
     if lists is not None:
