@@ -67,7 +67,7 @@ def write_traces(
     top: int = 8,
     title: str = "Traces",
     html: bool = False,
-    show: Callable[[Draws], tuple[Draws, str]] = lambda draws: (draws, ""),
+    show: Callable[[Draws], tuple[Draws, str]] | None = None,
     describe: Callable[[Draws], str] = signature,
 ) -> list[Path]:
     """Write the traces and ranks of the chains of a posterior.
@@ -79,7 +79,8 @@ def write_traces(
         top: as for `plot_trace`.
         title: of an HTML page.
         html: whether to write the page, too, next to a figure: with the same name, and .html.
-        show: returns the draws in the units to plot, and a sentence on these units, or "".
+        show: returns the draws in the units to plot, and a sentence on these units, or ""; by
+            default the draws are plotted as they are.
         describe: returns the signature at the end of the page.
 
     Returns:
@@ -94,7 +95,7 @@ def write_traces(
         raise unknown_name("ending", suffix, _SUFFIXES, "output", owner=path)
     draws = _require_chains(posterior, var_names)
     chosen = _choose_components(draws, var_names, top)
-    shown, note = show(draws)
+    shown, note = (draws, "") if show is None else show(draws)
     if suffix != ".html":
         left_out = _find_left_out(draws, chosen, var_names)
         write_figure(draw_traces(shown, chosen, left_out), path, dpi=150)

@@ -121,7 +121,7 @@ def test_choices_count_as_they_were_made() -> None:
 
 def test_canonical_weights_are_compared_too() -> None:
     comparison = read_comparison(
-        bpa.as_weight_draws(bpa.adapt(judged(6, 30), [1.0, 1.0, 1.0], sampler="map")).record
+        bpa.as_weight_draws(bpa.adapt(judged(6, 30), [1.0, 1.0, 1.0], sampler="map")).adaptation
     )
     assert comparison.evaluation == "in-sample"
     assert comparison.row(Way.CANONICAL) is not None

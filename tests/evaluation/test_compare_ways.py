@@ -260,7 +260,9 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     noisy = judged(60, 5)
     more = noisy.features[:, 1] - noisy.features[:, 2]
     noisy = noisy.with_extras(mqm=np.asarray(noisy.extras["mqm"]) + more)
-    fine = read_comparison(bpa.as_weight_draws(bpa.adapt(noisy, [0.0, 0.0, 0.0], **wide)).record)
+    fine = read_comparison(
+        bpa.as_weight_draws(bpa.adapt(noisy, [0.0, 0.0, 0.0], **wide)).adaptation
+    )
     assert (fine.row(Way.FEATURE).verdict, fine.row(Way.RIDGE).verdict) == ("better", "unclear")
     assert {note.level for note in fine.messages} == {logging.INFO}
 
