@@ -185,7 +185,7 @@ def predict(name: str, options: Any) -> Iterator[tuple[Reliability, Float64, Flo
     """Yield the reliability by leave-one-out, and probabilities and agreement of test choices."""
     for lists, test in samples(name, options.size, options.draws):
         draws = adapt_draws(lists, None, gain="gain")
-        predicted = Reliability.of(draws.record)
+        predicted = Reliability.of(draws.adaptation)
         assert predicted is not None
         choices = bpa.rerank(test, draws, unchecked=True)
         right = read_column(test, "gain")[test.offsets[:-1] + choices.choice]

@@ -55,9 +55,9 @@ from bpa_ppl.densities.target import Target
 from bpa_ppl.diagnostics.check.convergence import compare_beginning
 from bpa_ppl.diagnostics.check.diagnostic import list_components
 from bpa_ppl.diagnostics.check.of_samplers import Divergences
-from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.samplers.imh import accept
 from bpa_ppl.sampling.finish import draw_posterior
+from bpa_ppl.weight_draws import name_weights
 
 CHAINS, DRAWS, WARMUP, DEGREES, SCALE = 4, 1000, 100, 20.0, 1.1
 

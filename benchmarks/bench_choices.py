@@ -173,7 +173,7 @@ def win(half: Half, size: int, seed: int, categorical: str | None) -> dict[str, 
         draws = bpa.as_weight_draws(bpa.adapt(lists, None, **options))
         result[name] = bench_judged.shared_headroom(half, draws)
         if not categorical:  # the scale of the prior is that of all likelihoods
-            scale = draws.record.prior.scale
+            scale = draws.adaptation.prior.scale
             scores[name] = score_differences(half.test, draws.mean)
     if not categorical:
         both = add_standardised([scores[name] for name in BOTH], half.test)

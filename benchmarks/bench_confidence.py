@@ -160,7 +160,7 @@ def lists(options: Any) -> None:
                 predicted = bpa.rerank(half.test, posterior, rule="predictive", unchecked=True)
                 choice = bpa.rerank(half.test, posterior, unchecked=True).choice
                 p = predicted.probabilities[half.test.offsets[:-1] + choice]
-                comparison = read_comparison(posterior.record)
+                comparison = read_comparison(posterior.adaptation)
                 assert comparison is not None
                 assert comparison.best is not None
                 share, (count, total) = share_of_best(half.test, posterior), comparison.best

@@ -462,7 +462,7 @@ def with_and_without(half: Half, size: int, seed: int) -> tuple[float, float, fl
     lists = draw_lists(half, size, seed)
     without = shared_headroom(half, adapt_judged(lists))
     default = adapt_judged(lists, categorical="system")
-    if not default.record.indicators.left_out:
+    if not default.adaptation.indicators.left_out:
         both = shared_headroom(half, default)
         return without, both, both
     with patch.object(build, "LEFT_OUT_BELOW", -np.inf):

@@ -49,7 +49,7 @@ from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.formats.journal import PLACES, TIE
 from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.arviz_data import as_weight_draws
+from bpa_ppl.weight_draws import as_weight_draws
 
 ANSWERS = few((10, 20, 50))
 TRUSTED = "qe_CometKiwi"

@@ -303,7 +303,7 @@ def left_out_cells(halves: Sequence[Half], size: int) -> dict[str, str]:
         warned += any(note.level == logging.WARNING for note in notes)
         new = half.test.without("gain", "mqm")
         choice = bpa.rerank(new, posterior, unchecked=True).choice
-        inside = read_comparison(bpa.as_weight_draws(posterior).record)
+        inside = read_comparison(bpa.as_weight_draws(posterior).adaptation)
         outside = bpa.compare_baselines(new, posterior, choice=choice)
         pairs.append([[of.row(name) for name in names] for of in (inside, outside)])
 

@@ -15,7 +15,7 @@ import numpy as np
 from measuring import DATA, Table, canonical, few, read_lists, require_data, run_tables
 
 import bpa_ppl as bpa
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.weight_draws import name_weights
 
 #: Candidates and features of a list.
 SIZES = ((10, 20), (100, 14), (500, 14))

@@ -48,8 +48,8 @@ from bpa_ppl.extending import oracles as find_oracles
 from bpa_ppl.extras.phrases.extraction import extract_phrases
 from bpa_ppl.extras.phrases.ibm1 import IBM1
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.weight_draws import name_weights
 from bpa_ppl.weights import match
 
 MAX_WORDS, ORDER, DRAWS, ITERATIONS = 5, 3, 1000, 5

@@ -25,8 +25,8 @@ import bpa_ppl as bpa
 from bpa_ppl.adapting.adaptation import require_adaptation
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.oracle import Risk
-from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.weight_draws import as_weight_draws
 
 #: The leveraging factor of the table `online`.
 DELTA = 50
@@ -52,7 +52,7 @@ def judged(kept: int) -> tuple[NBest, NBest, Adapt]:
     options: dict[str, Any] = {"gain": "gain", "seed": 1}
     # By default κ depends on the lists.
     whole = as_weight_draws(bpa.adapt(half.pool, None, sampler="map", likelihood="risk", **options))
-    options["likelihood"] = Risk(kappa=whole.record.likelihood.settings["kappa"])
+    options["likelihood"] = Risk(kappa=whole.adaptation.likelihood.settings["kappa"])
 
     def adapt(lists: NBest, prior: Any = "isotropic") -> Draws:
         return as_weight_draws(

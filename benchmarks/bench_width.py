@@ -21,7 +21,7 @@ from sklearn.model_selection import GroupKFold
 
 import bpa_ppl as bpa
 from bpa_ppl.lists.nbest import centre
-from bpa_ppl.posterior.weight_draws import DIRECTIONS
+from bpa_ppl.weight_draws import DIRECTIONS
 
 FEATURES = (10, 50, 100, 500, 1000, 2000, 5000)
 _FOLDS = 10

@@ -42,12 +42,12 @@ from bpa_ppl.models.likelihoods.choice import OracleChoice as OracleChoice
 from bpa_ppl.models.priors.isotropic import Isotropic as Isotropic
 from bpa_ppl.models.priors.learned import learn_prior as learn_prior
 from bpa_ppl.models.priors.prior import Prior as Prior
-from bpa_ppl.posterior.arviz_data import as_draws as as_draws, as_weight_draws as as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_draws as as_draws
 from bpa_ppl.posterior.draws import Draws as Draws
 from bpa_ppl.posterior.files import write_posterior as write_posterior
 from bpa_ppl.posterior.opening import read_posterior as read_posterior
-from bpa_ppl.posterior.weight_draws import WeightDraws as WeightDraws
 from bpa_ppl.sklearn import BayesianRanker as BayesianRanker
+from bpa_ppl.weight_draws import WeightDraws as WeightDraws, as_weight_draws as as_weight_draws
 from bpa_ppl.weights import Weights as Weights
 
 __version__: str

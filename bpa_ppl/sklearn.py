@@ -29,7 +29,7 @@ from bpa_ppl.formats.in_memory import from_arrays
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.judged import select_judged
 from bpa_ppl.lists.nbest import NBest, score_differences
-from bpa_ppl.posterior.arviz_data import as_weight_draws
+from bpa_ppl.weight_draws import as_weight_draws
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:

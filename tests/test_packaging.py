@@ -208,7 +208,7 @@ PROGRAM = f"""
 import numpy as np
 import bpa_ppl as bpa
 from bpa_ppl.posterior.arviz_functions import import_arviz
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.weight_draws import name_weights
 
 {README_EXAMPLE}
 print(np.bincount(new["id"], ranker.predict_proba(new[judges], qid=new["id"])).round(6))

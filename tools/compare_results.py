@@ -41,10 +41,10 @@ from bpa_ppl.extras.tuning.weight_trace import WeightTrace
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.record import to_attributes
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.sklearn import BayesianRanker
+from bpa_ppl.weight_draws import as_weight_draws
 from bpa_ppl.weights import StartingWeights
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -150,7 +150,7 @@ def describe(posterior: Any) -> Results:
     recorded = to_attributes(draws.record)
     record = {name: value for name, value in recorded.items() if name not in VOLATILE}
     if record.pop("canonical_weights") != "canonical":
-        record |= {"canonical_weights": draws.record.start, "rule": "mean"}
+        record |= {"canonical_weights": draws.adaptation.start, "rule": "mean"}
     arrays = {f"draws {site}": values for site, values in draws.draws.values.items()}
     check = bpa.check(posterior)
     return {

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from msgspec import structs
-
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl.adaptation_record import change_adaptation
 from bpa_ppl.adapting.build import build_target
 from bpa_ppl.adapting.indicators import choose_indicators
 from bpa_ppl.adapting.observe import observe
@@ -21,9 +20,9 @@ from bpa_ppl.densities.target import NUMPYRO_LOCK
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.arviz_functions import prepare_arviz
-from bpa_ppl.posterior.weight_draws import WeightDraws
 from bpa_ppl.sampling.finish import Finished, finish
 from bpa_ppl.sampling.run_sampler import run_sampler
+from bpa_ppl.weight_draws import WeightDraws
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def run_adaptation(
     run = run_sampler(target, prepared.sampler, seed=prepared.settings.seed, progress=progress)
     draws, report = finish(run, progress=progress)
     options = record_settings(weights, settings.given)
-    record = structs.replace(draws.record, options=options, reading=dict(reading or {}))
+    record = change_adaptation(draws.record, options=options, reading=dict(reading or {}))
     return Finished(replace(draws, record=record), report)
 
 

@@ -7,9 +7,14 @@ from typing import Any, ClassVar, TypeVar
 
 import jax
 import numpy as np
-from msgspec import structs
 
 from bpa_ppl._runtime.messages import replay, warn_user
+from bpa_ppl.adaptation_record import (
+    AdaptationRecord,
+    ComponentRecord,
+    PriorRecord,
+    change_adaptation,
+)
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.adapting.published import PublishedSampler
@@ -31,8 +36,8 @@ from bpa_ppl.lists.nbest import score_differences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.record import ComponentRecord, PriorRecord, Record
-from bpa_ppl.posterior.weight_draws import (
+from bpa_ppl.posterior.record import Record
+from bpa_ppl.weight_draws import (
     DIMS,
     DIRECTIONS,
     FEATURE,
@@ -91,18 +96,18 @@ class Adaptation:
         prepared, observed = self.prepared, self.observed
         # `observed` has the policy for ties.
         settings = {n: v for n, v in self.likelihood.settings().items() if n != "ties"}
-        return Record(
+        adaptation = AdaptationRecord(
             likelihood=ComponentRecord(LIKELIHOODS.name_of(self.likelihood), settings),
             prior=self.prior,
             start=prepared.match.origin,
             pretrained=tuple(prepared.matched.pretrained),
             indicators=prepared.indicators,
-            model=prepared.model_name,
             observed=observed.record(),
             lists=observed.lists.origin,
             data=observed.hashes(),
             recipe=prepared.matched.recipe.record(prepared.matched.columns),
         )
+        return adaptation.add_to(Record(model=prepared.model_name))
 
     def label(self, target: Target, sampled: Sampled, draws: Draws) -> Draws:
         """Return draws with the names of features and sentences, and with what was observed."""
@@ -166,7 +171,8 @@ class Adaptation:
         """
         weights, lists, prior = WeightDraws(draws), self.prepared.lists, self.prepared.prior
         if isinstance(prior, Prior) and prior.posterior is not None:
-            _warn_of_other_settings(prior.posterior.record.likelihood, draws.record.likelihood)
+            first = prior.posterior.adaptation.likelihood
+            _warn_of_other_settings(first, weights.adaptation.likelihood)
         mean = weights.aligned(lists, weights.mean[None])[0]
         scales = feature_scales(lists, mean)
         if passed:
@@ -175,8 +181,8 @@ class Adaptation:
         if comparison is not None and passed:
             replay(comparison.messages)
         compared = None if comparison is None else to_record(comparison)
-        recorded = structs.replace(draws.record, feature_scales=scales, comparison=compared)
-        return replace(draws, record=recorded)
+        changes = {"feature_scales": scales, "comparison": compared}
+        return replace(draws, record=change_adaptation(draws.record, **changes))
 
 
 def require_adaptation(target: Target) -> Adaptation:
@@ -202,7 +208,7 @@ def _warn_of_other_settings(first: ComponentRecord | None, second: ComponentReco
 
 def _warn_single_system(draws: WeightDraws, observed: Observed) -> None:
     """Warn if the mean weights choose candidates of the same system from all lists."""
-    lists, sources = observed.lists, draws.record.recipe.sources
+    lists, sources = observed.lists, draws.adaptation.recipe.sources
     categorical = [one.settings["column"] for one in sources if one.source == "indicators"]
     # Comparisons are not lists of candidates.
     if observed.choices is not None or len(lists) < _MIN_LISTS:

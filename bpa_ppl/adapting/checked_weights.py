@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl.densities.own_models import CheckedSites, find_parents, is_improper, model_error
 from bpa_ppl.errors import UsageError, list_names
-from bpa_ppl.posterior.weight_draws import FEATURE, OTHER_FEATURE, SENTENCE, WEIGHTS
+from bpa_ppl.weight_draws import FEATURE, OTHER_FEATURE, SENTENCE, WEIGHTS
 
 #: The lists among the sites of a model.
 LISTS = "the lists"

@@ -33,11 +33,11 @@ from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, unflatten
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.log_linear import scaled_log_linear
 from bpa_ppl.models.priors.scale import in_floats
-from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.auto import Auto
 from bpa_ppl.samplers.proposals import fit_components
 from bpa_ppl.samplers.sampler import Sampler
 from bpa_ppl.samplers.scale_mixture import ScaleMixture
+from bpa_ppl.weight_draws import WEIGHTS
 
 #: The answers determine the weights if the mean square of their distances from the prior mean is
 #: larger, in standard deviations of the posterior given this large scale, in units of the typical

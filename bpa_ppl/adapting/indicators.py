@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl.adaptation_record import IndicatorsRecord
 from bpa_ppl.adapting.build import make_target
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.prepare import Prepared
@@ -20,7 +21,6 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
-from bpa_ppl.posterior.record import IndicatorsRecord
 
 #: The likelihood of the order of the candidates by which indicators are left out. With this
 #: exponent its intervals are about as wide as they should be: see `Pairs`.

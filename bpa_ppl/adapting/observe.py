@@ -15,6 +15,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import reporter
+from bpa_ppl.adaptation_record import Agreement, ObservedRecord
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.errors import DataError
 from bpa_ppl.gains.gains import scores_and_gains
@@ -25,8 +26,7 @@ from bpa_ppl.gains.ter import TER
 from bpa_ppl.lists.nbest import NBest, content_hash, measure_deviation, score_differences
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.lists import Lists, tabulate
-from bpa_ppl.posterior.record import Agreement, ObservedRecord
-from bpa_ppl.posterior.weight_draws import DOMAIN, RATER
+from bpa_ppl.weight_draws import DOMAIN, RATER
 from bpa_ppl.weights import CANONICAL, Match, match
 
 #: The constants of a posterior with one value per observation; the last two only if they matter.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
+from bpa_ppl.adaptation_record import IndicatorsRecord
 from bpa_ppl.adapting.published import PublishedSampler
 from bpa_ppl.adapting.settings import ResolvedSettings, Settings, resolve_settings
 from bpa_ppl.adapting.weights_target import Model
@@ -27,9 +28,8 @@ from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
-from bpa_ppl.posterior.record import IndicatorsRecord
-from bpa_ppl.posterior.weight_draws import DOMAIN
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.weight_draws import DOMAIN
 from bpa_ppl.weights import CANONICAL, AnyStart, Match, StartingWeights, has_canonical
 
 if TYPE_CHECKING:

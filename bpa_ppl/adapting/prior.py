@@ -34,6 +34,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import reporter
+from bpa_ppl.adaptation_record import PriorRecord
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.adapting.weights_target import (
@@ -50,7 +51,6 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
-from bpa_ppl.posterior.record import PriorRecord
 from bpa_ppl.weights import CANONICAL, EQUAL, Match
 
 #: The standard deviation of log τ. 0.5 and 1 do the same on held-out judged lists, on average over

@@ -24,10 +24,10 @@ from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, with_eval
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import total
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.chains import Chains, ChainSampler, run_chains
 from bpa_ppl.samplers.rwm import random_walk
 from bpa_ppl.samplers.sampler import Sampler
+from bpa_ppl.weight_draws import WEIGHTS
 
 _ROUNDED = 0.01  # difference of Σ|λ| from 1 that rounding explains
 #: Of δ from 1 to 64, about this share of the lists is the best for 10, 100 and 500 lists of three

@@ -10,6 +10,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.components import Component, Registry, Setting, complete_settings, declared_settings
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import with_tuples
@@ -263,7 +264,7 @@ def recorded_options(posterior: "Posterior", **changes: Any) -> tuple[AnyStart, 
     ({'LM0': 0.5}, {'sampler': 'map', 'seed': 2})
     >>> again = adapt(lists, weights, **options)
     """
-    record = as_draws(posterior).record.options
+    record = AdaptationRecord.of(as_draws(posterior).record).options
     if record is None or _WEIGHTS not in record:
         message = "the posterior does not record how it was adapted: give one that `adapt` wrote"
         raise DataError(message, code="not-supported")

@@ -51,7 +51,7 @@ from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.models.priors.scale import LogNormalScale, in_floats
 from bpa_ppl.models.priors.sparse import SparseLogLinear
-from bpa_ppl.posterior.weight_draws import FEATURE, SENTENCE, WEIGHTS
+from bpa_ppl.weight_draws import FEATURE, SENTENCE, WEIGHTS
 from bpa_ppl.weights import Match
 
 #: A NumPyro program over lists, a prior and a likelihood.

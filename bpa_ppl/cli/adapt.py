@@ -12,7 +12,8 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.recipe import choose_roles
-from bpa_ppl.posterior.files import read_weight_draws, write_posterior
+from bpa_ppl.posterior.files import write_posterior
+from bpa_ppl.weight_draws import read_weight_draws
 from bpa_ppl.weights import split_arguments
 
 
@@ -42,10 +43,11 @@ def adapt(
             choose a likelihood or a metric for the rest.
     """
     from bpa_ppl._runtime.streams import require_writable
+    from bpa_ppl.adaptation_record import AdaptationRecord
     from bpa_ppl.adapting.adapt import run_adaptation
     from bpa_ppl.adapting.settings import recorded_options, resolve_settings
-    from bpa_ppl.diagnostics.pages.provenance import describe_difference
     from bpa_ppl.evaluation.compare_ways import read_comparison
+    from bpa_ppl.evaluation.provenance import describe_difference
 
     if not weights and like is None:
         message = "give canonical weights (a file, none or equal), or a posterior with --like"
@@ -61,9 +63,9 @@ def adapt(
     if repeated is None:
         start, arguments = split_arguments(arguments)
     else:
-        keep_recorded_files(repeated.record, output=output)
+        keep_recorded_files(repeated.adaptation, output=output)
         start, arguments = recorded_options(repeated, **arguments)
-        reading = reading.of_recorded(repeated.record, nbest)
+        reading = reading.of_recorded(repeated.adaptation, nbest)
     # Mistakes are found before files are read.
     resolved = resolve_settings(answered=bool(judgements), **arguments)
     require_writable(output)  # before the sampling, which takes a while
@@ -74,7 +76,10 @@ def adapt(
     with use_scheduler(scheduler):
         posterior, report = run_adaptation(lists, start, resolved, reading=flags)
     write_posterior(posterior, output)
-    if report and (comparison := read_comparison(posterior.record)) is not None:
+    if (
+        report
+        and (comparison := read_comparison(AdaptationRecord.of(posterior.record))) is not None
+    ):
         shared.echo_status(comparison, quiet)
     passed = f"{report.title} (bpa check {output} prints the diagnostics)"
     shared.echo_status(passed if report else report, quiet)

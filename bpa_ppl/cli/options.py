@@ -24,6 +24,7 @@ from docstring_parser import parse
 
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.streams import STANDARD, file_suffix
+from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.adapting.settings import SETTINGS
 from bpa_ppl.adapting.settings import Settings as AdaptSettings
 from bpa_ppl.components import Setting, read_value
@@ -36,7 +37,6 @@ from bpa_ppl.formats.in_memory import JOINED
 from bpa_ppl.formats.roles import Roles
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.priors.prior import PRIORS, Prior
-from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import EQUAL, NONE, AnyStart, StartingWeights
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def parse_prior(text: str, *, unchecked: bool = False) -> str | Prior | PriorFam
         return Prior.read(path)
     if path.suffix == ".nc" or (path.exists() and not path.is_dir()):
         from bpa_ppl.diagnostics.check.check import refuse_unconverged
-        from bpa_ppl.posterior.files import read_weight_draws
+        from bpa_ppl.weight_draws import read_weight_draws
 
         draws = read_weight_draws(path)
         if not unchecked:
@@ -498,7 +498,7 @@ class Reading:
     sources: Sources = None
     formats: FormatFlags = FormatFlags()
 
-    def of_recorded(self, record: Record, paths: Iterable[str]) -> Reading:
+    def of_recorded(self, record: AdaptationRecord, paths: Iterable[str]) -> Reading:
         """Return the same with the options that a posterior records of its lists, if not given.
 
         Args:
@@ -565,11 +565,10 @@ class Reading:
         return with_judgements(lists, journals) if journals else lists
 
 
-def recorded_lists(record: Record) -> list[str]:
+def recorded_lists(record: AdaptationRecord) -> list[str]:
     """Return the files of the lists that a posterior was adapted to, as it records them.
 
-    >>> from bpa_ppl.posterior.record import Record
-    >>> recorded_lists(Record(lists="a + b.jsonl"))
+    >>> recorded_lists(AdaptationRecord(lists="a + b.jsonl"))
     ['a', 'b.jsonl']
     """
     recorded = record.lists

@@ -17,11 +17,11 @@ from typing import Final
 import msgspec
 
 from bpa_ppl._runtime.streams import STANDARD, AnyPath, is_standard, resolve_output
+from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.cli.options import expand_patterns, given_options
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.recipe import recorded_files
 from bpa_ppl.formats.format import NBEST_FORMATS
-from bpa_ppl.posterior.record import Record
 
 #: The parameters of commands that name files to be written, or folders of them.
 OUTPUTS: Final = ("output", "details", "probabilities", "ask")
@@ -105,7 +105,7 @@ def require_distinct(outputs: Mapping[str, Iterable[AnyPath]], inputs: Iterable[
         used = used.union(*of_paths.values())
 
 
-def keep_recorded_files(record: Record, *more: str, **outputs: AnyPath | None) -> None:
+def keep_recorded_files(record: AdaptationRecord, *more: str, **outputs: AnyPath | None) -> None:
     """Refuse outputs, by parameter, that are files from which a posterior computes features."""
     written = {name: [path] for name, path in outputs.items() if path is not None}
     require_distinct(written, [*recorded_files(record), *more])

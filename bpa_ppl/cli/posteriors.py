@@ -10,19 +10,20 @@ from cyclopts import Parameter
 
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.workers import use_scheduler
+from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.diagnostics.check.check import check_opened, refuse_unconverged
 from bpa_ppl.diagnostics.page import write_page
-from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.errors import NotConverged, UsageError, list_names
+from bpa_ppl.evaluation.provenance import signature
 from bpa_ppl.evaluation.raters import compare_raters
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, resolve_format
 from bpa_ppl.formats.weight_files import write_weights
-from bpa_ppl.posterior.arviz_data import as_weight_draws
-from bpa_ppl.posterior.files import read_weight_draws
+from bpa_ppl.posterior.files import name_file
 from bpa_ppl.posterior.opening import open_draws, open_to_show
+from bpa_ppl.weight_draws import as_weight_draws, read_weight_draws, show_standardised
 
 
 def check(
@@ -43,13 +44,14 @@ def check(
     """
     opened = open_draws(posterior, var_names=var_names, log_weights=log_weights)
     report, draws = check_opened(opened, var_names=var_names), opened.draws
-    raters = compare_raters(draws)
+    with name_file(posterior):
+        raters, identity = compare_raters(draws), signature(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}
-        shown = {**report.as_dict(), **of_raters, "signature": signature(draws)}
+        shown = {**report.as_dict(), **of_raters, "signature": identity}
         print(json.dumps(shown, indent=2))
     else:
-        parts = [report, raters, signature(draws)]
+        parts = [report, raters, identity]
         print(*(part for part in parts if part is not None), sep="\n")
     if not report:
         raise SystemExit(NotConverged.exit_code)
@@ -84,11 +86,13 @@ def report(
     shared.require_with("--lists", lists, reading=reading, **of_lists)
     draws = open_to_show(posterior, log_weights=log_weights)
     title = f"Posterior {Path(posterior).name}"
-    keep_recorded_files(draws.record, output=output)
+    with name_file(posterior):
+        adaptation = AdaptationRecord.of(draws.record)
+    keep_recorded_files(adaptation, output=output)
     new = None
     if lists is not None:
         roles = roles_for(as_weight_draws(draws))
-        new = reading.of_recorded(draws.record, [lists]).read(lists, roles)
+        new = reading.of_recorded(adaptation, [lists]).read(lists, roles)
     html = report_page(draws, new, **of_lists, title=title, top=top)
     write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")
@@ -123,7 +127,16 @@ def trace(
     if var_names is not None and top is not None:
         raise UsageError("give --var-names or --top, not both", parameter="top", code="conflict")
     title, top = f"Traces of {Path(posterior).name}", 8 if top is None else top
-    written = write_traces(posterior, output, var_names, top=top, title=title, html=html)
+    written = write_traces(
+        posterior,
+        output,
+        var_names,
+        top=top,
+        title=title,
+        html=html,
+        show=show_standardised,
+        describe=signature,
+    )
     shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)
 
 
@@ -165,11 +178,11 @@ def rerank(
 
     draws = read_weight_draws(posterior)
     keep_recorded_files(
-        draws.record, output=output, details=details, probabilities=probabilities, ask=ask
+        draws.adaptation, output=output, details=details, probabilities=probabilities, ask=ask
     )
     arguments: dict[str, Any] = {**options, "progress": not quiet}
     reranker = Reranker(draws, **arguments)
-    reading = reading.of_recorded(draws.record, [nbest])
+    reading = reading.of_recorded(draws.adaptation, [nbest])
     lines = None if reading.sources is None else tuple(load_sources(reading.sources).lines)
     empty: dict[int, str | None] = {}
     first_id = resolve_format(reading.formats.format).first_id

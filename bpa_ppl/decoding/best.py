@@ -11,7 +11,7 @@ from bpa_ppl.evaluation.compare_ways import read_comparison
 from bpa_ppl.evaluation.paired import WORSE
 from bpa_ppl.evaluation.simple_ways import BaselineRow
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws
 
 
 class Best(Mean, frozen=True):
@@ -50,7 +50,7 @@ class Best(Mean, frozen=True):
         return AlignedDraws(slope * weights[None], np.zeros(1), np.zeros(1), 1.0)
 
     def explain(self, draws: WeightDraws) -> str:
-        way, comparison = find_better_way(draws), read_comparison(draws.record)
+        way, comparison = find_better_way(draws), read_comparison(draws.adaptation)
         if comparison is None:
             return "rule best: the posterior records no comparison with simple ways; mean chooses"
         if way is None:
@@ -65,7 +65,7 @@ def find_better_way(draws: WeightDraws) -> BaselineRow | None:
     Raises:
         DataError: if the recorded comparison cannot be read.
     """
-    comparison = read_comparison(draws.record)
+    comparison = read_comparison(draws.adaptation)
     rows = () if comparison is None else comparison.rows
     better = [row for row in rows if (row.kind, row.verdict) == ("baseline", WORSE)]
     names = {*draws.features, *draws.fixed}

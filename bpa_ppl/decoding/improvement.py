@@ -38,9 +38,9 @@ from bpa_ppl.gains.misplaced import warn_of_misplaced
 from bpa_ppl.gains.preferences import choice_sets, has_preferences
 from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.opening import open_to_show
-from bpa_ppl.posterior.weight_draws import WeightDraws, find_ids
+from bpa_ppl.weight_draws import WeightDraws, as_weight_draws, find_ids
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
@@ -80,7 +80,7 @@ class Improvement(Scoreboard):
     >>> texts, references = [["bad", "good"]], [("good",)]
     >>> lists = from_lists(texts, [[[1.0], [0.0]]], ["LM0"], references=references)
     >>> constants = {"canonical": [1.0]}
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> worse = np.full((1, 1, 1), -1.0)
     >>> posterior = name_weights(worse, ("LM0",), kind="point", constants=constants)
     >>> result = evaluate_improvement(lists, posterior)
@@ -174,7 +174,7 @@ def evaluate_improvement(
     ...     [["a cat sat", "the cat sat"]] * 9, [[[1.0, 0.0], [0.5, 2.0]]] * 9, ["LM0", "qe"],
     ...     references=[("the cat sat",)] * 9,
     ... )
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> after = name_weights(np.ones((2, 9, 2)), ("LM0", "qe"), constants={"canonical": [1.0, 0.0]})
     >>> print(evaluate_improvement(lists, after).changes[0])
     TER 33.33 → 0.00 (−33.33)
@@ -193,7 +193,7 @@ def evaluate_improvement(
         comparison = NewChoices(draws, gain).add(chosen.lists, after).comparison
     selected = baseline
     if draws.lacks_canonical:
-        compared = comparison or read_comparison(draws.record)
+        compared = comparison or read_comparison(draws.adaptation)
         row = None if compared is None else compared.baseline
         if row is None or row.scores(chosen.lists) is None:
             row = BaselineRow(Way.FIRST)
@@ -382,7 +382,7 @@ def report_page(
             comes without them.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> data = name_weights(np.zeros((2, 5, 1)), ("LM0",), constants={"canonical": [1.0]})
     >>> new = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"], references=[("a",)])
     >>> "Did it help?" in report_page(data, new), "Did it help?" in report_page(data)
@@ -404,9 +404,9 @@ def report_page(
 
 def _are_same_lists(draws: WeightDraws, lists: NBest) -> bool:
     """Say whether a posterior records that it was adapted to these lists: the file and the ids."""
-    if draws.record.lists != lists.origin:
+    if draws.adaptation.lists != lists.origin:
         return False
-    observed = draws.record.observed
+    observed = draws.adaptation.observed
     compared = observed.kind == "preferences" and has_preferences(lists)
     lists = choice_sets(lists).lists if compared else lists
     ids, of_lists = find_ids(draws, lists)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
-from bpa_ppl.posterior.arviz_data import as_weight_draws
+from bpa_ppl.weight_draws import as_weight_draws
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def point_weights(
     >>> import numpy as np
     >>> from bpa_ppl import Draws
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> round(point_weights(name_weights(drawn, ("LM0",)))["LM0"], 1)
     1.0
     """

@@ -44,9 +44,14 @@ from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.gains.pairwise import PAIRED
 from bpa_ppl.lists.labels import matches, with_labels
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.arviz_data import as_weight_draws
-from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.weight_draws import DOMAIN, FIXED, FIXED_FEATURE, WeightDraws
+from bpa_ppl.weight_draws import (
+    DOMAIN,
+    FIXED,
+    FIXED_FEATURE,
+    WeightDraws,
+    as_weight_draws,
+    read_weight_draws,
+)
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -90,7 +95,7 @@ class Reranker:
 
     >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 2))
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> reranker = Reranker(name_weights(drawn, ("lm", "tm")))
     >>> reranker.choose(["a cat", "the cat"], {"lm": [-1.2, -0.7], "tm": [-3.0, -2.5]})
     Candidate(position=1, text='the cat', probability=0.7...)
@@ -133,7 +138,7 @@ class Reranker:
         self.unchecked = chosen["unchecked"]
         if not self.unchecked:
             refuse_unconverged(self.draws)
-        by_default = "predictive" if self.draws.record.canonical else "mean"
+        by_default = "predictive" if self.draws.adaptation.canonical else "mean"
         self.rule = rule or RULES.resolve(by_default)
         if explanation := self.rule.explain(self.draws):
             log_info(explanation)
@@ -155,7 +160,7 @@ class Reranker:
 
     def _set_up(self) -> None:
         """Prepare what reads lists and decides; in another process it is prepared again."""
-        record = self.draws.record
+        record = self.draws.adaptation
         gain = record.observed.gain
         # The texts of a list cannot be compared by other gains, such as a column.
         self._gain = gain if record.recipe.gain is None and gain in PAIRED else None
@@ -292,7 +297,7 @@ class Reranker:
                 such treatment of missing numbers.
 
         >>> from bpa_ppl import Draws
-        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> from bpa_ppl.weight_draws import name_weights
         >>> draws = name_weights(np.full((1, 4, 2), [2.0, -1.0]), ("gpt", "length"))
         >>> Reranker(draws, unchecked=True).reward(["length", "gpt"])([0.5, 0.75])
         1.0
@@ -301,7 +306,7 @@ class Reranker:
             missing, ("error", "mean", "none"), "treatment of missing numbers", "missing"
         )
         names, weights = self._mean_weights(names)
-        scales, expected = self.draws.record.feature_scales, []
+        scales, expected = self.draws.adaptation.feature_scales, []
         for name in names if missing == "mean" else ():
             if name not in scales or scales[name].mean is None:
                 message = f"no mean of {name} in the posterior: adapt again"
@@ -319,7 +324,7 @@ class Reranker:
             UsageError: as `reward`.
 
         >>> from bpa_ppl import Draws
-        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> from bpa_ppl.weight_draws import name_weights
         >>> draws = name_weights(np.full((1, 4, 2), [3.0, -1.0]), ("gpt", "rude"))
         >>> Reranker(draws, unchecked=True).aggregate(["gpt", "rude"])([0.5, 0.0])
         0.625
@@ -333,7 +338,7 @@ class Reranker:
 
     def _mean_weights(self, names: Sequence[str] | None) -> tuple[tuple[str, ...], Float64]:
         """Return the names of the features of a reward, and the posterior mean of their weights."""
-        sources = self.draws.record.recipe.sources
+        sources = self.draws.adaptation.recipe.sources
         if computed := [name for source in sources for name in source.feature_names]:
             message = (
                 f"the posterior computes {list_names(computed)} from lists of texts, which a "
@@ -556,7 +561,7 @@ def rerank(
 
     >>> from bpa_ppl import Draws, from_lists
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> posterior = name_weights(drawn, ("LM0",))
     >>> lists = from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
     >>> result = rerank(lists, posterior)
@@ -603,9 +608,9 @@ def without_features(draws: WeightDraws, names: str | Iterable[str] | None) -> W
     Raises:
         DataError: if the posterior has no such feature.
 
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> draws = name_weights(np.zeros((1, 4, 2)), ("lm", "tm"))
-    >>> without_features(draws, ["tm"]).record.recipe.absent
+    >>> without_features(draws, ["tm"]).adaptation.recipe.absent
     ('tm',)
     """
     absent = (names,) if isinstance(names, str) else tuple(names or ())
@@ -619,8 +624,8 @@ def without_features(draws: WeightDraws, names: str | Iterable[str] | None) -> W
             raise DataError(message, parameter="without", code="missing-feature")
     if not absent:
         return draws
-    recipe = structs.replace(draws.record.recipe, absent=absent)
-    record = structs.replace(draws.record, recipe=recipe)
+    recipe = structs.replace(draws.adaptation.recipe, absent=absent)
+    record = structs.replace(draws.adaptation, recipe=recipe).add_to(draws.record)
     return WeightDraws(replace(draws.draws, record=record))
 
 

@@ -17,7 +17,7 @@ from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError
 from bpa_ppl.gains.pairwise import make_pairs, sort_by_probability
 from bpa_ppl.lists.nbest import NBest, score_differences
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws
 from bpa_ppl.weights import match
 
 #: Multiplications in one product of matrices. NumPy's library, OpenBLAS, computes products of this

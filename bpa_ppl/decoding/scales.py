@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl.adaptation_record import FeatureScale
 from bpa_ppl.errors import write_option
 from bpa_ppl.lists.nbest import NBest, centre
-from bpa_ppl.posterior.record import FeatureScale
 
 _FACTOR = 10.0  # of the spread within lists, from which a change is warned about
 _FEWEST = 5  # adaptation lists in which a feature varies; fewer are too few to compare with

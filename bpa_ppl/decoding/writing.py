@@ -46,7 +46,7 @@ def write_texts(choices: Choices, path: str | Path) -> None:
     >>> from pathlib import Path
     >>> from bpa_ppl import Draws, from_lists, rerank
     >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> draws = name_weights(np.ones((1, 4, 1)), ("LM0",))
     >>> write_texts(rerank(lists, draws, unchecked=True), "out.txt")
     >>> Path("out.txt").read_text().split()
@@ -288,7 +288,7 @@ def rerank_to(
     >>> from pathlib import Path
     >>> from bpa_ppl import Draws, from_lists
     >>> lists = from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> reranker = Reranker(name_weights(np.ones((1, 4, 1)), ("LM0",)), unchecked=True)
     >>> summary = rerank_to(lists, reranker, "chosen.txt")
     >>> summary.sentences, Path("chosen.txt").read_text()
@@ -348,7 +348,7 @@ class Summary:
         self._sums: dict[Metric, tuple[Float64, ...]] = {}
         self._numbers: set[int] = set()  # of references
         self._compared: NewChoices | None = None
-        self._recorded = read_comparison(reranker.draws.record)
+        self._recorded = read_comparison(reranker.draws.adaptation)
 
     def add(self, choices: Choices) -> None:
         """Count some more choices."""

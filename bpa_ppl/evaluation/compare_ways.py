@@ -18,6 +18,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import Note, format_count
+from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.errors import DataError
 from bpa_ppl.evaluation.gain import (
@@ -47,10 +48,8 @@ from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest, demote_to_extras, to_choice
-from bpa_ppl.posterior.arviz_data import as_weight_draws
-from bpa_ppl.posterior.record import Record
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws, as_weight_draws
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
@@ -346,7 +345,7 @@ def to_record(comparison: BaselineComparison) -> dict[str, Any]:
     return recorded
 
 
-def read_comparison(record: Record) -> BaselineComparison | None:
+def read_comparison(record: AdaptationRecord) -> BaselineComparison | None:
     """Return the comparison on the adaptation sentences that a posterior records, or None.
 
     Raises:
@@ -478,7 +477,7 @@ class NewChoices:
     """
 
     def __init__(self, draws: WeightDraws, gain: Metric | None):
-        self.recorded = read_comparison(draws.record)
+        self.recorded = read_comparison(draws.adaptation)
         self._draws, self._gain, self._unjudged = draws, gain, 0
         self._ways = () if self.recorded is None else self.recorded.rows
         #: Of each part, the weights of its lists, and the ways to choose.

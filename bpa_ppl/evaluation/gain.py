@@ -9,7 +9,7 @@ from bpa_ppl.gains.gains import default_gain, resolve
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws
 
 #: The name of the gain of preferences.
 ACCURACY = "accuracy"
@@ -22,9 +22,9 @@ def choose_recorded_gain(lists: NBest, draws: WeightDraws) -> Metric | None:
 
     It is None if the lists lack what the gain needs.
     """
-    gain = read_gain(draws.record)
+    gain = read_gain(draws.adaptation)
     if gain is None or not set(gain.columns) <= {*lists.feature_names, *lists.extras}:
-        gain = resolve(default_gain(lists, canonical=draws.record.canonical))
+        gain = resolve(default_gain(lists, canonical=draws.adaptation.canonical))
     return gain if has_inputs(lists, gain) else None
 
 
@@ -39,7 +39,7 @@ def choose_compared_gain(lists: NBest, draws: WeightDraws) -> Metric | None:
 
 def uses_preferences(draws: WeightDraws) -> bool:
     """Return whether a posterior was adapted to preferences."""
-    return draws.record.observed.kind == "preferences"
+    return draws.adaptation.observed.kind == "preferences"
 
 
 def has_inputs(lists: NBest, gain: Metric) -> bool:
@@ -52,7 +52,7 @@ def has_inputs(lists: NBest, gain: Metric) -> bool:
 
 def explain_missing_gains(lists: NBest, draws: WeightDraws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `choose_recorded_gain`."""
-    gain, judgements = read_gain(draws.record), "a column of judgements"
+    gain, judgements = read_gain(draws.adaptation), "a column of judgements"
     if uses_preferences(draws):
         judgements = "preferences or rankings"
     elif gain is not None and gain.columns:

@@ -12,7 +12,7 @@ from bpa_ppl.gains.judged import Judged
 from bpa_ppl.lists.nbest import NBest, score_differences, subtract_first
 from bpa_ppl.posterior.draws import importance_weights
 from bpa_ppl.posterior.statistics import loo_log_weights
-from bpa_ppl.posterior.weight_draws import DOMAIN, WeightDraws, find_ids
+from bpa_ppl.weight_draws import DOMAIN, WeightDraws, find_ids
 
 _MAX_DRAWS = 1000  # that stand for the posterior
 
@@ -47,7 +47,7 @@ class LeftOut:
         from bpa_ppl.posterior.probabilities import normalise
 
         draws, lists = self.draws, self.lists
-        by_mean = not draws.record.canonical if by_mean is None else by_mean
+        by_mean = not draws.adaptation.canonical if by_mean is None else by_mean
         if self.in_sample and by_mean and not draws.domains:
             return score_differences(lists, draws.aligned(lists, draws.mean[None])[0])
         scores = np.zeros(len(lists.features))
@@ -90,7 +90,7 @@ class LeftOut:
     @property
     def _observes_better_one(self) -> bool:
         """Whether the likelihood is that of the better one of two candidates."""
-        name = getattr(self.draws.record.likelihood, "name", "")
+        name = getattr(self.draws.adaptation.likelihood, "name", "")
         return name == "oracle" and bool(np.all(self.lists.sizes == 2))
 
 
@@ -129,7 +129,7 @@ def require_adapted(draws: WeightDraws, lists: NBest) -> None:
     ids, of_lists = find_ids(draws, lists)
     count = None if draws.pointwise is None else draws.pointwise.shape[-1]
     others = np.full(len(lists), count is not None) if ids is None else ~np.isin(of_lists, ids)
-    if others.any() and (count != len(lists) or (ids is not None and draws.record.data)):
+    if others.any() and (count != len(lists) or (ids is not None and draws.adaptation.data)):
         names = list_names(str(lists.ids[s]) for s in np.flatnonzero(others))
         raise DataError(
             f"the posterior was not adapted to the lists {names}: give those that it was adapted "
@@ -155,8 +155,8 @@ def _evaluate_lists(draws: WeightDraws, lists: NBest, chosen: Int64) -> Float64:
     exponent = draws.record.figures.likelihood_exponent
     likelihood = exponent * np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[chosen].T
     count, (ids, of_lists) = len(likelihood), find_ids(draws, lists)
-    is_paired = count == len(lists) and draws.record.observed.kind != "preferences"
-    in_order = not draws.record.data or np.array_equal(np.asarray(ids), of_lists)
+    is_paired = count == len(lists) and draws.adaptation.observed.kind != "preferences"
+    in_order = not draws.adaptation.data or np.array_equal(np.asarray(ids), of_lists)
     if ids is None or (is_paired and in_order):
         return likelihood
     names, number = np.unique(ids, return_inverse=True)

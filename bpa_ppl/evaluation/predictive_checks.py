@@ -13,9 +13,9 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.judged import select_judged
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws, to_arviz
+from bpa_ppl.posterior.arviz_data import as_draws, to_arviz
 from bpa_ppl.posterior.probabilities import normalise
-from bpa_ppl.posterior.weight_draws import WeightDraws, find_ids
+from bpa_ppl.weight_draws import WeightDraws, as_weight_draws, find_ids
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior
@@ -42,7 +42,7 @@ def _check_lists(draws: WeightDraws, lists: NBest) -> tuple[NBest, Int64]:
         raise DataError(message, code="no-data")
     index = np.asarray(draws.draws.observed["oracle"], np.int64)
     ids, of_lists = find_ids(draws, prepared)
-    same = ids is None or not draws.record.data or np.array_equal(ids, of_lists)
+    same = ids is None or not draws.adaptation.data or np.array_equal(ids, of_lists)
     if len(index) != len(prepared) or not same or np.any(index >= prepared.sizes):
         raise DataError(
             f"{len(index)} recorded oracles, but there are {len(prepared)} other lists: give the "
@@ -65,7 +65,7 @@ def with_predictions(posterior: Posterior, lists: NBest, *, seed: int = 0) -> In
         DataError: if these are other lists, or features are missing.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [np.log(3)]]] * 2, ["LM0"])
     >>> draws = name_weights(np.ones((2, 500, 1)), ("LM0",), observed={"oracle": [1, 0]})
     >>> drawn = as_draws(with_predictions(draws, lists)).predictive["oracle"]

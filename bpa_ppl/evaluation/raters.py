@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import structs
 
+from bpa_ppl.adaptation_record import AdaptationRecord, Agreement
 from bpa_ppl.diagnostics.page import Outcome, Section, Table
 from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import quantiles
-from bpa_ppl.posterior.record import Agreement
-from bpa_ppl.posterior.weight_draws import RATER, SLIP
+from bpa_ppl.weight_draws import RATER, SLIP
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior
@@ -85,15 +85,15 @@ def compare_raters(posterior: Posterior) -> Raters | None:
 
     >>> values = {"slip": np.array([[[0.125], [0.375]]])}
     >>> coords, dims = {"rater": ("ann",)}, {"slip": ("rater",)}
-    >>> from bpa_ppl.posterior.record import ObservedRecord, Record
-    >>> record = Record(observed=ObservedRecord(raters={"ann": 12}))
+    >>> from bpa_ppl.adaptation_record import ObservedRecord
+    >>> record = AdaptationRecord(observed=ObservedRecord(raters={"ann": 12})).add_to()
     >>> from bpa_ppl.posterior.draws import Draws
     >>> draws = Draws(values, coords=coords, dims=dims, record=record)
     >>> compare_raters(draws).slips["ann"][0]
     0.25
     """
     draws = as_draws(posterior)
-    observed = draws.record.observed
+    observed = AdaptationRecord.of(draws.record).observed
     slips: dict[str, tuple[float, float, float]] = {}
     if SLIP in draws.values and draws.dims.get(SLIP) == (RATER,):
         rates = np.asarray(draws.values[SLIP], np.float64)

@@ -13,10 +13,10 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64, is_number, to_float
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.evaluation.compare_ways import read_comparison
-from bpa_ppl.posterior.record import Record
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws
 
 #: Of a promised agreement, by default.
 CONFIDENCE = 0.9
@@ -82,7 +82,7 @@ class Reliability:
     weight: Float64
 
     @classmethod
-    def of(cls, record: Record) -> Reliability | None:
+    def of(cls, record: AdaptationRecord) -> Reliability | None:
         """Return the reliability that a posterior records, or None."""
         comparison = read_comparison(record)
         if comparison is None or not comparison.predictions:
@@ -274,7 +274,7 @@ def choose_threshold(
             and at most 1, or the confidence not between 0.5 and 1; or if the posterior does not
             record how reliable its probabilities are.
 
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> choose_threshold(name_weights(np.zeros((1, 4, 1)), ("lm",)), 0.9, None)
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: the posterior does not record how often its choices agree with a ...
@@ -295,10 +295,10 @@ def choose_threshold(
         raise wrong_value(
             "confidence must be a number from 0.5 to below 1", confidence, "confidence"
         )
-    reliability = Reliability.of(draws.record)
+    reliability = Reliability.of(draws.adaptation)
     if reliability is None:
         reason = "the posterior does not record how often its choices agree with a judge"
-        if draws.record.observed.kind in ("gains", "oracles"):
+        if draws.adaptation.observed.kind in ("gains", "oracles"):
             reason = "probabilities of graded lists do not separate right choices from wrong ones"
         problem = f"{reason}: adapt to preferences between two candidates, with draws (not map)"
         raise UsageError(problem, parameter=name, code="not-supported")

@@ -12,22 +12,24 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import as_sentence, format_count, format_fixed
+from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.diagnostics.check.check import Report, check_and_record
 from bpa_ppl.diagnostics.check.diagnostic import list_components
 from bpa_ppl.diagnostics.page import Block, Headline, Html, Section, Table, code, page
 from bpa_ppl.diagnostics.pages.figures import embed_figure, empty_figure, label
-from bpa_ppl.diagnostics.pages.provenance import read_attributes, signature, suggest_command
+from bpa_ppl.diagnostics.pages.provenance import read_attributes
 from bpa_ppl.diagnostics.pages.traces import MAX_CHAINS, find_worst_mixing, picture_chains
 from bpa_ppl.errors import wrong_value
 from bpa_ppl.evaluation.compare_ways import NEW, BaselineComparison, read_comparison
 from bpa_ppl.evaluation.paired import estimate_proportion
+from bpa_ppl.evaluation.provenance import ELSEWHERE, signature, suggest_command
 from bpa_ppl.evaluation.raters import compare_raters
 from bpa_ppl.evaluation.reliability import CONFIDENCE, Reliability
 from bpa_ppl.evaluation.simple_ways import BaselineRow
 from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Draws, quantiles
 from bpa_ppl.posterior.statistics import ess, r_hat
-from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws, standardise
+from bpa_ppl.weight_draws import WEIGHTS, WeightDraws, standardise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,7 +105,7 @@ def posterior_page(
         DataError: if there are no draws, or a weight of a feature is not finite.
         UsageError: if it is not a posterior, or no variable is to be shown.
 
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> data = name_weights(np.zeros((2, 5, 3)), ("LM0", "TM0", "WP0"))
     >>> "NOT converged" in posterior_page(data)
     True
@@ -119,7 +121,7 @@ def posterior_page(
         *(() if answer is None else answer[1]),
         *_describe_comparison(draws, report),
         *_describe_reliability(draws),
-        *([_describe_weights(WeightDraws(shown), unit, report)] if draws.main else []),
+        *([_describe_weights(WeightDraws(shown), unit, report)] if WEIGHTS in draws.main else []),
         *([] if raters is None else [raters.section()]),
         *_describe_other_variables(draws),
         _describe_diagnostics(draws, report, shown, unit, top),
@@ -146,17 +148,18 @@ def _describe_comparison(draws: Draws, report: Report) -> list[Section]:
 
     Draws that fail their check support no advice.
     """
-    comparison = read_comparison(draws.record)
+    adaptation = AdaptationRecord.of(draws.record)
+    comparison = read_comparison(adaptation)
     if comparison is None:
         return []
-    notes = *(note.message for note in comparison.messages), str(draws.record.indicators or "")
+    notes = *(note.message for note in comparison.messages), str(adaptation.indicators or "")
     sentences = [as_sentence(note) for note in notes if note] if report else [_DOUBT]
     return [Section(_COMPARED, [*picture_ways(comparison), *sentences, comparison.block()])]
 
 
 def _describe_reliability(draws: Draws) -> list[Section]:
     """Return how often choices between two candidates agree with the judge, if recorded."""
-    reliability = Reliability.of(draws.record)
+    reliability = Reliability.of(AdaptationRecord.of(draws.record))
     if reliability is None:
         return []
     rows = []
@@ -225,7 +228,8 @@ def _describe_other_variables(draws: Draws) -> list[Section]:
     sites = sorted(draws.values, key=lambda site: np.size(draws.values[site]))
     ordered = replace(draws, values={site: draws.values[site] for site in sites})
     components = ordered.components(derived=True)
-    names = [name for name in components if name not in draws.main_names]
+    weights = draws.main_names if WEIGHTS in draws.main else ()
+    names = [name for name in components if name not in weights]
     if not names:
         return []
     shown = names[:_MAX_ROWS]
@@ -238,7 +242,7 @@ def _describe_other_variables(draws: Draws) -> list[Section]:
         f"units of the model.{first}"
     )
     table = Table(("variable", *columns), rows, caption)
-    title = "Hyperparameters and other variables" if draws.main else "Variables"
+    title = "Hyperparameters and other variables" if weights else "Variables"
     return [Section(title, [table])]
 
 
@@ -317,18 +321,21 @@ def _picture_forest(weights: WeightDraws, unit: str) -> Html:
 def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> list[Html]:
     """Return the figures of the chains of the components that mix worst."""
     names, worst = list_components(draws)[0], find_worst_mixing(draws, top)
-    kind = "weights" if draws.main else "variables"
-    kind += " and other parameters" if 0 < len(draws.main_names) < len(names) else ""
+    has_weights = WEIGHTS in draws.main
+    kind = "weights" if has_weights else "variables"
+    others = has_weights and len(draws.main_names) < len(names)
+    kind += " and other parameters" if others else ""
     limits = [f"the {top} of {len(names)} {kind} that mix worst"] if len(names) > top else []
     if draws.shape[0] > MAX_CHAINS:
         limits.append(f"the first {MAX_CHAINS} of {draws.shape[0]} chains")
     shown = f" Shown: {', '.join(limits)}; the diagnostics are of all." if limits else ""
-    note = f"Weights: {unit}.{shown}" if draws.main else shown.strip()
+    note = f"Weights: {unit}.{shown}" if has_weights else shown.strip()
     return picture_chains(scaled, worst, note)
 
 
 def _describe_provenance(draws: Draws) -> Section:
-    recorded, commands = list(read_attributes(draws.record).items()), suggest_command(draws.record)
+    recorded = list(read_attributes(draws.record, ELSEWHERE).items())
+    commands = suggest_command(AdaptationRecord.of(draws.record))
     blocks: list[Block] = ["The posterior does not record how it was made."]
     if recorded:
         blocks = [Table(("what", "value"), recorded)]

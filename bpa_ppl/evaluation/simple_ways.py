@@ -27,7 +27,7 @@ from bpa_ppl.lists.nbest import (
     root_mean_square,
     subtract_first,
 )
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws
 
 #: Extras that may name the system of each candidate.
 _SYSTEM_COLUMNS = ("system", "model")

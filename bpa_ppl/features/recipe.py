@@ -25,6 +25,7 @@ from bpa_ppl._runtime.arrays import LARGEST, Float64, is_missing, is_number, rea
 from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl._runtime.values import abbreviate
+from bpa_ppl.adaptation_record import AdaptationRecord, GainColumn, RecipeRecord, SourceRecord
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, unknown_name, write_option
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
@@ -47,11 +48,10 @@ from bpa_ppl.lists.nbest import (
     missing_values,
     promote_to_features,
 )
-from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 
 if TYPE_CHECKING:
     from bpa_ppl.features.source import AnySource
-    from bpa_ppl.posterior.weight_draws import WeightDraws
+    from bpa_ppl.weight_draws import WeightDraws
 
 #: Sources of features that need only texts.
 OF_TEXTS = ("consensus", "length")
@@ -241,15 +241,15 @@ class Recipe:
             UsageError: if `moved_files` names a source that does not exist.
 
         >>> from bpa_ppl import Draws
-        >>> record = Record(recipe=Recipe(Column(column="mqm")).record())
-        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> record = AdaptationRecord(recipe=Recipe(Column(column="mqm")).record()).add_to()
+        >>> from bpa_ppl.weight_draws import name_weights
         >>> draws = name_weights([[[0.5]]], ("LM0",), record=record)
         >>> Recipe.of(draws).gain.column, Recipe.of(draws).free
         ('mqm', ('LM0',))
         """
-        recipe = draws.record.recipe
+        recipe = draws.adaptation.recipe
         return cls(
-            _read_gain_column(draws.record),
+            _read_gain_column(draws.adaptation),
             restore_sources(recipe.sources, draws.draws.constants, moved_files),
             recipe.chosen,
             recipe.excluded,
@@ -266,16 +266,16 @@ def roles_for(draws: WeightDraws) -> Roles:
         draws: of the posterior.
 
     >>> from bpa_ppl import Draws
-    >>> record = Record(recipe=Recipe(Column(column="mqm")).record())
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> record = AdaptationRecord(recipe=Recipe(Column(column="mqm")).record()).add_to()
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> roles = roles_for(name_weights([[[0.5]]], ("LM0",), record=record))
     >>> roles.features, roles.numbers, roles.optional
     (('LM0',), ('mqm',), True)
     """
-    recipe = draws.record.recipe
+    recipe = draws.adaptation.recipe
     computed = {name for source in recipe.sources for name in source.feature_names}
     names = (name for name in (*draws.features, *draws.fixed) if name not in computed)
-    column = _read_gain_column(draws.record)
+    column = _read_gain_column(draws.adaptation)
     return Roles(tuple(names), numbers=() if column is None else column.columns, optional=True)
 
 
@@ -511,15 +511,15 @@ def _without_number(lists: NBest, names: Sequence[str], row: int) -> str:
     return f"{candidate} has no {list_names(names)}, it has {present}"
 
 
-def read_gain(record: Record) -> Metric | None:
+def read_gain(record: AdaptationRecord) -> Metric | None:
     """Return the gain that a posterior records: a column, or a metric with its defaults.
 
     None if it records none, such as a posterior of preferences, or one that is not installed here.
 
-    >>> from bpa_ppl.posterior.record import ObservedRecord
-    >>> read_gain(Record(observed=ObservedRecord(gain="chrf"))).key
+    >>> from bpa_ppl.adaptation_record import ObservedRecord
+    >>> read_gain(AdaptationRecord(observed=ObservedRecord(gain="chrf"))).key
     'chrf'
-    >>> read_gain(Record(observed=ObservedRecord(gain="my_function")))
+    >>> read_gain(AdaptationRecord(observed=ObservedRecord(gain="my_function")))
     """
     if (column := _read_gain_column(record)) is not None:
         return column
@@ -527,7 +527,7 @@ def read_gain(record: Record) -> Metric | None:
     return GAINS.resolve(name) if name is not None and name in GAINS else None
 
 
-def _read_gain_column(record: Record) -> Column | None:
+def _read_gain_column(record: AdaptationRecord) -> Column | None:
     """Return the column that a posterior records as its gain, or None."""
     gain = record.recipe.gain
     return None if gain is None else Column(column=gain.column, negative=gain.negative)
@@ -561,14 +561,14 @@ def record_sources(
     return tuple(records)
 
 
-def recorded_files(record: Record) -> list[str]:
+def recorded_files(record: AdaptationRecord) -> list[str]:
     """Return the files that the features of a posterior were computed from.
 
     Raises:
         UsageError: if a source is not known.
 
     >>> source = SourceRecord(source="lm", settings={"text": "domain.txt"})
-    >>> record = Record(recipe=RecipeRecord(sources=(source,)))
+    >>> record = AdaptationRecord(recipe=RecipeRecord(sources=(source,)))
     >>> recorded_files(record)
     ['domain.txt']
     """

@@ -36,10 +36,10 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, log_info
+from bpa_ppl.adaptation_record import Agreement
 from bpa_ppl.errors import DataError, bad_value, locate, quote
 from bpa_ppl.formats.block import JUDGEMENTS, PREFERENCES, RANKINGS, TIES
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.record import Agreement
 
 #: The text of the row that means "no difference".
 _NO_DIFFERENCE = "(no difference)"

@@ -2,11 +2,9 @@
 
 Groups: `posterior`, `prior`, `sample_stats`, `log_likelihood` (one variable per observed site),
 `log_prior` (one per sampled site and per factor, or their sum), `observed_data`, `constant_data`,
-`warmup_posterior` for samplers with a warm-up, and `posterior_predictive` where it is asked for, or
-there are lists to predict (`diagnostics.predictive_checks`). The coordinate `feature` holds the
-names of the free features, `fixed_feature` those of the fixed ones, `sentence` the ids of the
-sentences. A model names the dimensions of its other sites in its attribute `dims`. The attributes
-are those of `bpa_ppl.posterior.record`.
+`warmup_posterior` for samplers with a warm-up, and `posterior_predictive` where it is asked for. A
+model names the dimensions of its sites in its attribute `dims`. The attributes are those of
+`bpa_ppl.posterior.record`, and those that others attach to a record.
 """
 
 from __future__ import annotations
@@ -14,8 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
-from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,16 +20,15 @@ import numpy.typing as npt
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.posterior.arviz_functions import split_groups, to_arviz_data, to_datasets
-from bpa_ppl.posterior.draws import Draws, check_finite, total
+from bpa_ppl.posterior.draws import Draws, HasDraws, check_finite, total, unwrap
 from bpa_ppl.posterior.groups import OTHER_PROGRAMS, SAMPLE_DIMS, Group, label_groups
 from bpa_ppl.posterior.record import from_attributes, read_version, to_attributes
-from bpa_ppl.posterior.weight_draws import FEATURE, OTHER_FEATURE, WEIGHTS, WeightDraws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
     #: The type of a posterior as an argument.
-    Posterior: TypeAlias = Draws | WeightDraws | InferenceData
+    Posterior: TypeAlias = Draws | HasDraws | InferenceData
 
 #: Of the files that are written, and the oldest that is read: versions 1 and 2 were those of states
 #: before the release of 1.0, with other names of features. `tests/posterior/test_schema.py` holds
@@ -43,13 +38,11 @@ SCHEMA = "schema_version"
 _DENSITY, LOG_WEIGHT = "lp", "log_weight"
 #: The prior of all sites together, as Stan's packages call it.
 _JOINT = "lprior"
-_ORACLE, _SITES = "oracle", "sites"
+_SITES, _MAIN = "sites", "main_sites"
 _PACKAGE = "bpa_ppl"
-#: How weights of features are named, for messages.
-_MAKE_WEIGHTS = "docs/how-to/other-programs.md shows how to name the weights of features"
 
 
-def to_arviz(draws: Draws | WeightDraws) -> InferenceData:
+def to_arviz(draws: Draws | HasDraws) -> InferenceData:
     """Return draws as ArviZ's data: InferenceData with ArviZ 0.x, otherwise a DataTree.
 
     >>> draws = Draws({"theta": np.zeros((2, 10, 3))}, dims={"theta": ("school",)})
@@ -77,6 +70,8 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
         log_prior = {draws.sites[0] if len(draws.sites) == 1 else _JOINT: prior}
     attrs = to_attributes(draws.record)
     attrs |= {"kind": draws.kind, _SITES: list(draws.sites), SCHEMA: SCHEMA_VERSION}
+    if draws.main:
+        attrs[_MAIN] = list(draws.main)
     groups = {  # in ArviZ's order
         "posterior": draws.values,
         "posterior_predictive": draws.predictive,
@@ -107,36 +102,12 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
     >>> as_draws(DataTree.from_dict({"posterior": data})).names
     ('mu',)
     """
-    draws = posterior.draws if isinstance(posterior, WeightDraws) else posterior
+    draws = unwrap(posterior)
     if not isinstance(draws, Draws):
         draws = from_groups(*split_groups(draws))
     if finite:
         check_finite(draws)
     return draws
-
-
-def as_weight_draws(posterior: Posterior, *, finite: bool = True) -> WeightDraws:
-    """Return any posterior with draws of `weights` as draws of the weights of features.
-
-    A table of weights becomes as many features as it has cells, named by their coordinates.
-
-    Raises:
-        DataError: as `as_draws`, or if there are no weights with names.
-        UsageError: if it is not a posterior.
-
-    >>> from xarray import Dataset, DataTree
-    >>> data = Dataset({"weights": (("chain", "draw"), np.zeros((2, 10)))})
-    >>> from bpa_ppl.posterior.arviz_data import as_weight_draws
-    >>> weights = as_weight_draws(DataTree.from_dict({"posterior": data}))
-    >>> weights.weights.shape, weights.features
-    ((2, 10, 1), ('weights',))
-    """
-    draws = as_draws(posterior, finite=False)
-    if WEIGHTS not in draws.main or FEATURE not in draws.coords:
-        draws = _label_weights(draws)
-    if finite:
-        check_finite(draws)
-    return WeightDraws(draws)
 
 
 def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Draws:
@@ -164,15 +135,13 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
     nothing = Group({}, {}, {}, {})
     constants = groups.get("constant_data", nothing)
     dims, coords = _name_dimensions(groups)
-    for dim in {FEATURE, OTHER_FEATURE} & constants.coords.keys():
-        names = coords.get(FEATURE, constants.coords[dim])
-        if not np.array_equal(constants.coords[dim], names):
-            message = f"constant_data is not of the features {list_names(names)}: adapt "
-            raise DataError(f"{message}again", code="mismatch")
-    observed = dict(groups.get("observed_data", nothing).arrays)
-    if _ORACLE in observed and observed[_ORACLE].dtype.kind == "f":
-        # A position, to which predictions add a fraction.
-        observed[_ORACLE] = np.floor(observed[_ORACLE]).astype(np.int64)
+    recorded_main = None if foreign else attrs.pop(_MAIN, None)
+    main = _find_main(recorded_main, groups["posterior"])
+    for dim in {dim for site in main for dim in dims.get(site, ())} & constants.coords.keys():
+        labels = coords.get(dim, constants.coords[dim])
+        if not np.array_equal(constants.coords[dim], labels):
+            problem = f"constant_data is not of the {dim} {list_names(labels)}: make the "
+            raise DataError(f"{problem}posterior again", code="mismatch")
     chains, kept = next(iter(values.values())).shape[:2]
     if foreign and 0 < kept < chains:
         raise exchanged("the posterior", chains, kept)
@@ -181,9 +150,8 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
         shape = " × ".join(map(str, log_prior.pop(name).shape[:2]))
         warn_user(f"log_prior of {name} is left out: it has {shape} draws, not {chains} × {kept}")
     log_weight = statistics.pop(LOG_WEIGHT, None)
-    of_features = has_features(groups["posterior"], not foreign)
     sites = attrs.pop(_SITES, None)
-    result = Draws(
+    return Draws(
         values,
         kind=attrs.pop("kind", "chains" if log_weight is None else "weighted"),
         log_weight=log_weight,
@@ -195,29 +163,24 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
         warmup=of_sites("warmup_posterior"),
         prior=of_sites("prior"),
         sampled=tuple(sites) if isinstance(sites, list) and sites else None,
-        main=(WEIGHTS,) if of_features and not foreign else (),
+        main=main,
         dims=dims,
         coords=coords,
-        observed=observed,
+        observed=dict(groups.get("observed_data", nothing).arrays),
         constants=dict(constants.arrays),
         record=from_attributes(of_group | attrs, foreign=foreign),
     )
-    return _label_weights(result) if foreign and of_features else result
 
 
-def has_features(group: Group, is_ours: bool = False) -> bool:
-    """Return whether a posterior has weights of features, not a site of that name like any other.
+def _find_main(recorded: Any, group: Group) -> tuple[str, ...]:
+    """Return the main sites of a posterior: those that it records.
 
-    Args:
-        group: the posterior.
-        is_ours: whether this package made it; otherwise any labels that are not numbers are names
-            of features.
+    Files of earlier versions do not record them, nor do other programs: theirs are the weights of
+    features, `weights` along `feature`.
     """
-    if "feature" in group.dims.get(WEIGHTS, ()) or is_ours:
-        return "feature" in group.dims.get(WEIGHTS, ())
-    dims = [dim for dim in group.dims.get(WEIGHTS, ()) if dim not in SAMPLE_DIMS]
-    labels = (np.asarray(group.coords.get(dim, 0)).dtype.kind for dim in dims)
-    return not {*labels} <= {"i", "u"}
+    if isinstance(recorded, list):
+        return tuple(map(str, recorded))
+    return ("weights",) if "feature" in group.dims.get("weights", ()) else ()
 
 
 def _require_schema(schema: Any, versions: Any) -> None:
@@ -241,37 +204,6 @@ def _require_schema(schema: Any, versions: Any) -> None:
 
 def _names(versions: Any, package: str) -> bool:
     return isinstance(versions, dict) and isinstance(versions.get(package), str)
-
-
-def _label_weights(draws: Draws) -> Draws:
-    """Return draws whose variable `weights` has the one dimension `feature`, named by its labels.
-
-    Raises:
-        DataError: if there is no such variable, or it has no names.
-    """
-    if WEIGHTS not in draws.values:
-        problem = f"no variable {WEIGHTS} in the posterior, but {list_names(draws.values)}"
-        message = f"{problem}: only compare, check and trace take any variables; {_MAKE_WEIGHTS}"
-        raise DataError(message, code="no-data")
-    weights, dims = np.asarray(draws.values[WEIGHTS]), draws.dims.get(WEIGHTS, ())
-    if _PACKAGE in draws.record.versions and FEATURE not in dims:
-        message = "the posterior has no weights of features: adapt to lists with this model"
-        raise DataError(message, code="no-data")
-    shape = weights.shape[2:]
-    if len(shape) == 1 and {*dims}.isdisjoint(draws.coords):
-        raise DataError(f"{WEIGHTS} have no names of features: {_MAKE_WEIGHTS}", code="bad-name")
-    named = dims or (f"{WEIGHTS}_dim_{k}" for k in range(len(shape)))
-    labels = [draws.coords.get(dim, range(n)) for dim, n in zip(named, shape, strict=True)]
-    names = tuple(", ".join(map(str, cell)) or WEIGHTS for cell in product(*labels))
-    return replace(
-        draws,
-        values={**draws.values, WEIGHTS: weights.reshape(*weights.shape[:2], len(names))},
-        warmup={name: x for name, x in draws.warmup.items() if name != WEIGHTS or len(shape) == 1},
-        prior={name: x for name, x in draws.prior.items() if name != WEIGHTS or len(shape) == 1},
-        main=(WEIGHTS,),
-        dims={**draws.dims, WEIGHTS: (FEATURE,)},
-        coords={**draws.coords, FEATURE: names},
-    )
 
 
 def describe_dims(group: Group, name: str) -> str:
@@ -311,8 +243,9 @@ def _name_dimensions(
     for group in groups.values():
         for name, all_dims in group.dims.items():
             names = tuple(dim for dim in all_dims if dim not in SAMPLE_DIMS)
-            numbered = all(dim.startswith(f"{name}_dim_") for dim in names)
-            if name == WEIGHTS or not numbered:
+            labels = (group.coords.get(dim, np.zeros(0)) for dim in names)
+            numbered = all(of_dim.dtype.kind in "iuf" for of_dim in labels)
+            if not (numbered and all(dim.startswith(f"{name}_dim_") for dim in names)):
                 dims.setdefault(name, names)
         for dim in {dim for name in group.dims for dim in dims.get(name, ())}:
             coords.setdefault(dim, group.coords.get(dim))

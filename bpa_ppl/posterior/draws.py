@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -156,13 +156,15 @@ class Draws:
         record, more = self.record, "" if len(self.names) <= _NAMES_SHOWN else ", …"
         verdict = "not recorded" if record.verdict is None else str(record.verdict)
         chosen = "" if record.figures.chosen is None else f" ({record.figures.chosen})"
+        sizes = {site: np.size(values) for site, values in self.observed.items()}
+        observed = [f"{format_count(size, 'value')} of {site}" for site, size in sizes.items()]
         return "\n".join(
             (
                 f"kind      {self.kind}",
                 f"shape     {format_count(chains, 'chain')} × {format_count(draws, 'draw')}",
                 f"values    {len(self.names)}: {', '.join(self.names[:_NAMES_SHOWN])}{more}",
                 f"sampler   {record.sampler.name or 'not recorded'}{chosen}",
-                f"observed  {record.observed}",
+                f"observed  {', '.join(observed) or 'not recorded'}",
                 f"check     {verdict}",
             )
         )
@@ -329,6 +331,20 @@ class Draws:
         parts = {name: getattr(self, name) for name in names}
         chosen_parts = {name: select(part) for name, part in parts.items() if part is not None}
         return replace(self, kind="chains", log_weight=None, warmup={}, **chosen_parts)
+
+
+class HasDraws(Protocol):
+    """An object around draws, which says more about them, such as which lists they belong to."""
+
+    @property
+    def draws(self) -> Draws:
+        """The draws."""
+
+
+def unwrap(posterior: Any) -> Any:
+    """Return the draws of an object around them (`HasDraws`), and other posteriors as they are."""
+    draws = getattr(posterior, "draws", None)
+    return draws if isinstance(draws, Draws) else posterior
 
 
 def _require(

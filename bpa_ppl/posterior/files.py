@@ -26,11 +26,10 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl._runtime.streams import access_error, atomic_path
 from bpa_ppl.errors import BpaError, DataError, list_names
-from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws, from_groups, to_groups
+from bpa_ppl.posterior.arviz_data import as_draws, to_groups
 from bpa_ppl.posterior.arviz_functions import split_groups
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.draws import Draws, unwrap
 from bpa_ppl.posterior.groups import OTHER_PROGRAMS, Group
-from bpa_ppl.posterior.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior
@@ -56,7 +55,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
     there at all.
 
     Args:
-        posterior: as `adapt` or `sample` returns it, `Draws` or `WeightDraws`.
+        posterior: as `adapt` or `sample` returns it, or `Draws`.
         path: of the file.
         timed: Record the seconds that sampling took, as the attributes `sampling_time` and
             `compilation_time`.
@@ -65,20 +64,15 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
         DataError: if the file cannot be written, or a draw is not a finite number.
 
     >>> import numpy as np
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
-    >>> write_posterior(name_weights(np.array([[[0.5], [1.5]]]), ("LM0",)), "posterior.nc")
-    >>> read_weight_draws("posterior.nc").mean.tolist()
-    [1.0]
+    >>> write_posterior(Draws({"mu": np.array([[0.5, 1.5]])}), "posterior.nc")
+    >>> read_groups("posterior.nc")[0]["posterior"].arrays["mu"].tolist()
+    [[0.5, 1.5]]
     """
     from h5netcdf import CompatibilityError
 
-    draws = as_draws(posterior)  # refuses what could not be read
+    data, draws = unwrap(posterior), as_draws(posterior)  # refuses what could not be read
     try:
-        groups, attrs = (
-            to_groups(draws)
-            if isinstance(posterior, Draws | WeightDraws)
-            else split_groups(posterior)
-        )
+        groups, attrs = to_groups(draws) if isinstance(data, Draws) else split_groups(data)
         arrays = sum(len({*g.arrays, *g.coords, *chain(*g.dims.values())}) for g in groups.values())
         if arrays > _ARRAYS:
             message = f"{arrays:,} arrays, but {_ARRAYS:,} can be read: give the model fewer sites"
@@ -95,23 +89,6 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
         raise DataError(problem, code="cannot-write") from error
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
-
-
-def read_weight_draws(path: str | Path) -> WeightDraws:
-    """Load a posterior of `weights` from NetCDF as plain arrays, without ArviZ and xarray.
-
-    Raises:
-        DataError: naming the file, if it is damaged or has no finite draws of named weights.
-
-    >>> import numpy as np
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
-    >>> write_posterior(name_weights(np.array([[[0.5], [1.5]]]), ("LM0",)), "posterior.nc")
-    >>> read_weight_draws("posterior.nc").mean.tolist()
-    [1.0]
-    """
-    groups, attrs = read_groups(path)
-    with name_file(path):
-        return as_weight_draws(from_groups(groups, attrs))
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from bpa_ppl.posterior.arviz_functions import (
     to_arviz_data,
     to_datasets,
 )
-from bpa_ppl.posterior.draws import Draws, choose_components, importance_weights
+from bpa_ppl.posterior.draws import Draws, choose_components, importance_weights, unwrap
 from bpa_ppl.posterior.files import name_file, read_groups
 from bpa_ppl.posterior.groups import (
     OTHER_PROGRAMS,
@@ -46,7 +46,6 @@ from bpa_ppl.posterior.selection import (
     select_variables,
 )
 from bpa_ppl.posterior.tables import CSV, read_csv, read_table, split_statistics
-from bpa_ppl.posterior.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -89,8 +88,8 @@ def open_posterior(
     >>> open_posterior({"mu": np.zeros((4, 100))}).draws.names
     ('mu',)
     """
-    if isinstance(data, Draws | WeightDraws):
-        return Opened(as_draws(data, finite=False), {})
+    if isinstance(draws := unwrap(data), Draws):
+        return Opened(draws, {})
     is_path = isinstance(data, str | Path)
     with name_file(data) if is_path else nullcontext():
         groups, attrs = _read(data, name)
@@ -294,7 +293,7 @@ def open_draws(
     """Return the draws of a posterior in any form, and which of its variables are left out.
 
     Left out are texts and complex numbers and, of other programs, discrete variables and cells that
-    are not finite numbers, unless `var_names` names them, or there are weights of features.
+    are not finite numbers, unless `var_names` names them, or there are main sites.
 
     Raises:
         DataError: as `open_posterior`, or if there is no continuous variable, or none of a name.
@@ -342,8 +341,8 @@ def read_posterior(posterior: Any) -> InferenceData:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no.nc: no such file: give a NetCDF file of `bpa adapt`, or of ...
     """
-    if isinstance(posterior, Draws | WeightDraws):
-        return to_arviz(posterior)
+    if isinstance(draws := unwrap(posterior), Draws):
+        return to_arviz(draws)
     groups, attrs = _read(posterior, "the posterior")
     with name_file(posterior) if isinstance(posterior, str | Path) else nullcontext():
         if SCHEMA in attrs:

@@ -1,8 +1,8 @@
-"""Plots of the chains of a posterior: its weights, standardised, and other variables."""
+"""Plots of the chains of a posterior: densities, traces, ranks, mixing and energies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,6 @@ from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
 from bpa_ppl.posterior.draws import Draws, choose_components
 from bpa_ppl.posterior.opening import open_to_show
 from bpa_ppl.posterior.statistics import autocorrelation, ess
-from bpa_ppl.posterior.weight_draws import standardise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,11 +67,10 @@ def write_traces(
     top: int = 8,
     title: str = "Traces",
     html: bool = False,
+    show: Callable[[Draws], tuple[Draws, str]] | None = None,
+    describe: Callable[[Draws], str] = signature,
 ) -> list[Path]:
     """Write the traces and ranks of the chains of a posterior.
-
-    Weights are multiplied by the standard deviation of their feature within the adaptation lists,
-    if the posterior records it.
 
     Args:
         posterior: chains, in any form that `read_posterior` takes.
@@ -81,6 +79,9 @@ def write_traces(
         top: as for `plot_trace`.
         title: of an HTML page.
         html: whether to write the page, too, next to a figure: with the same name, and .html.
+        show: returns the draws in the units to plot, and a sentence on these units, or ""; by
+            default the draws are plotted as they are.
+        describe: returns the signature at the end of the page.
 
     Returns:
         the paths of the files.
@@ -94,18 +95,16 @@ def write_traces(
         raise unknown_name("ending", suffix, _SUFFIXES, "output", owner=path)
     draws = _require_chains(posterior, var_names)
     chosen = _choose_components(draws, var_names, top)
-    scaled = standardise(draws) or draws
+    shown, note = (draws, "") if show is None else show(draws)
     if suffix != ".html":
         left_out = _find_left_out(draws, chosen, var_names)
-        write_figure(draw_traces(scaled, chosen, left_out), path, dpi=150)
+        write_figure(draw_traces(shown, chosen, left_out), path, dpi=150)
         if not html:
             return paths
         paths.append(paths[0].with_suffix(".html"))
     report = check_and_record(draws)[1]
     text = "Converged." if report else "NOT converged: see bpa check."
-    unit = "in raw units" if scaled is draws else "per standard deviation"
-    note = f"Weights are {unit}." if draws.main else ""
-    lags, growth = draw_mixing(scaled, chosen)
+    lags, growth = draw_mixing(shown, chosen)
     mixing = [
         embed_figure(lags, f"Autocorrelation of {', '.join(chosen)}", _LAG_CAPTION),
         embed_figure(growth, f"Effective draws of {', '.join(chosen)}", _ESS_CAPTION),
@@ -113,9 +112,9 @@ def write_traces(
     if (energy := draw_energy(draws)) is not None:
         alternative = "Energies, and divergent transitions"
         mixing.append(embed_figure(energy, alternative, _ENERGY_CAPTION))
-    sections = [Section("Chains", picture_chains(scaled, chosen, note)), Section("Mixing", mixing)]
+    sections = [Section("Chains", picture_chains(shown, chosen, note)), Section("Mixing", mixing)]
     verdict = Headline(text, bool(report))
-    write_page(page(title, verdict, sections, signature(draws)), paths[-1])
+    write_page(page(title, verdict, sections, describe(draws)), paths[-1])
     return paths
 
 
@@ -124,22 +123,21 @@ def plot_trace(posterior: Any, var_names: Sequence[str] | None = None, *, top: i
 
     Args:
         posterior: chains, in any form that `read_posterior` takes.
-        var_names: features, variables, or single cells such as `theta[3]`, at most 100.
+        var_names: variables, or single cells such as `theta[3]`, at most 100.
         top: without names: the number of variables, those that mix worst.
 
     Raises:
         DataError: if there are no chains, or no variable with a name.
         UsageError: if `top` is below 1.
 
-    >>> chains = np.random.default_rng(0).normal(size=(2, 50, 1))
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
-    >>> [axes.get_xlabel() for axes in plot_trace(name_weights(chains, ("LM0",))).axes]
+    >>> chains = np.random.default_rng(0).normal(size=(2, 50))
+    >>> [axes.get_xlabel() for axes in plot_trace({"mu": chains}).axes]
     ['density', 'draw', 'ranks']
     """
     draws = _require_chains(posterior, var_names)
     chosen = _choose_components(draws, var_names, top)
     left_out = _find_left_out(draws, chosen, var_names)
-    return draw_traces(standardise(draws) or draws, chosen, left_out)
+    return draw_traces(draws, chosen, left_out)
 
 
 def _require_chains(posterior: Any, var_names: Sequence[str] | None) -> Draws:
@@ -198,8 +196,8 @@ def picture_chains(draws: Draws, names: Sequence[str], note: str) -> list[Html]:
     """Return figures of the densities, traces and ranks of some components of chains.
 
     Args:
-        draws: chains, weights in the unit to show.
-        names: weights, or cells of other sites.
+        draws: chains, in the units to show.
+        names: the components.
         note: added to the caption of the first figure.
     """
     figures, grids = zip(
@@ -221,8 +219,8 @@ def draw_traces(draws: Draws, names: Sequence[str], left_out: Sequence[str] = ()
     """Draw densities, traces with the warm-up on grey, and ranks of some components of chains.
 
     Args:
-        draws: chains, weights in the unit to show.
-        names: weights, or cells of other sites.
+        draws: chains, in the units to show.
+        names: the components.
         left_out: the components that the figure names as those that are not drawn.
     """
     from matplotlib.figure import Figure

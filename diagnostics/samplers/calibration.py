@@ -54,9 +54,9 @@ from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import name_array, total
-from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.run_sampler import draw
+from bpa_ppl.weight_draws import WEIGHTS
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:

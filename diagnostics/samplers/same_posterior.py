@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.names import find_positions
-from bpa_ppl.diagnostics.pages.provenance import compare_data
+from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.weight_draws import PRIOR_BY_FEATURE, SENTENCE
+from bpa_ppl.weight_draws import PRIOR_BY_FEATURE, SENTENCE
 
 _ORACLE = "oracle"
 #: What differs between lists and the tables that a model makes of them.
@@ -30,8 +30,9 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     Raises:
         DataError: if they differ; the message says in what.
 
-    >>> from bpa_ppl.posterior.record import ComponentRecord, Record
-    >>> records = (Record(likelihood=ComponentRecord(name)) for name in ("oracle", "risk"))
+    >>> from bpa_ppl.adaptation_record import ComponentRecord
+    >>> likelihoods = (ComponentRecord(name) for name in ("oracle", "risk"))
+    >>> records = (AdaptationRecord(likelihood=one).add_to() for one in likelihoods)
     >>> from bpa_ppl.posterior.draws import name_array
     >>> one, other = (name_array([[[0.0]]], ("LM0",), record=one) for one in records)
     >>> check_same_posterior("mine", other, one)
@@ -53,7 +54,8 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
                 problems += [f"its {what} is {value}, not {other}"] if value != other else []
             elif not _are_equal(value, other):
                 problems.append(f"it has other values of {what}")
-    if not problems and (other_data := compare_data(draws.record, expected.record)):
+    adaptations = (AdaptationRecord.of(one.record) for one in (draws, expected))
+    if not problems and (other_data := AdaptationRecord.compare_data(*adaptations)):
         problems = [f"it was made from other {', '.join(other_data)}"]
     if problems:
         problem = f"{name} is a posterior of other data or another model: {min(problems)}"
@@ -67,7 +69,8 @@ def _observes_rows(draws: Draws) -> bool:
     Row 0 of each list is its oracle: see `Lists`. `adapt` records positions in the lists instead.
     """
     oracle = draws.observed.get(_ORACLE)
-    return oracle is not None and draws.record.observed.sentences is None and not oracle.any()
+    count = AdaptationRecord.of(draws.record).observed.sentences
+    return oracle is not None and count is None and not oracle.any()
 
 
 def _compare_sentences(listed: Draws, tabulated: Draws) -> list[str]:
@@ -98,7 +101,7 @@ def _are_equal(value: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 def _read_properties(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
     """Return what draws record of their data and model, for features in this order."""
-    record, ids = draws.record, draws.coords.get(SENTENCE)
+    record, ids = AdaptationRecord.of(draws.record), draws.coords.get(SENTENCE)
     order = find_positions(features, draws.main_names)
     count = record.observed.sentences
     count = len(ids) if count is None and ids is not None else count

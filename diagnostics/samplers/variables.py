@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.names import find_positions, number_repeats
 from bpa_ppl.errors import DataError, UsageError, list_names
-from bpa_ppl.posterior.arviz_data import as_draws, as_weight_draws
+from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Draws, name_array
 from bpa_ppl.posterior.opening import open_posterior, require_log_weights
 from bpa_ppl.posterior.selection import (
@@ -29,6 +29,7 @@ from bpa_ppl.posterior.selection import (
     select_variables,
 )
 from bpa_ppl.posterior.statistics import LARGEST
+from bpa_ppl.weight_draws import as_weight_draws
 
 #: A variable that is one cell of an array: `theta[1]`, `theta[1,2]`, `theta.1.2`.
 _CELL = re.compile(r"(.+?)(?:\[(\d+(?:, ?\d+)*)\]|\.(\d+(?:\.\d+)*))")

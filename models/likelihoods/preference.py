@@ -12,7 +12,7 @@ from bpa_ppl.components import CountOrNone, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.likelihood import Likelihood, Observations, buckets_with
 from bpa_ppl.models.likelihoods.lists import Lists
-from bpa_ppl.posterior.weight_draws import RATER, SLIP
+from bpa_ppl.weight_draws import RATER, SLIP
 
 if TYPE_CHECKING:
     import jax

@@ -30,9 +30,7 @@ from bpa_ppl.errors import (
 )
 from bpa_ppl.lists.labels import matches, with_labels
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.arviz_data import as_weight_draws
-from bpa_ppl.posterior.files import read_weight_draws
-from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.weight_draws import WeightDraws, as_weight_draws, read_weight_draws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior
@@ -87,7 +85,7 @@ def learn_prior(
 
     >>> from bpa_ppl import Draws
     >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> def domain(mean):
     ...     weights = np.random.default_rng(0).normal(mean, 0.1, size=(4, 500, 1))
     ...     return name_weights(weights, ("LM0",), constants=constants)
@@ -117,7 +115,7 @@ def learn_hierarchy(
 
     >>> from bpa_ppl import Draws
     >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> def domain(mean):
     ...     weights = np.random.default_rng(0).normal(mean, 0.1, size=(4, 500, 1))
     ...     return name_weights(weights, ("LM0",), constants=constants)
@@ -198,8 +196,8 @@ def _require_common_features(draws: Mapping[str, WeightDraws]) -> None:
 def _warn_different(draws: Mapping[str, WeightDraws]) -> None:
     """Warn if posteriors differ in what makes their weights comparable."""
     shared: dict[str, dict[str, object]] = {
-        "likelihoods": {label: d.record.likelihood for label, d in draws.items()},
-        "metrics": {label: d.record.observed.gain for label, d in draws.items()},
+        "likelihoods": {label: d.adaptation.likelihood for label, d in draws.items()},
+        "metrics": {label: d.adaptation.observed.gain for label, d in draws.items()},
     }
     for setting, records in shared.items():
         values = {label: str(value) for label, value in records.items() if value is not None}
@@ -292,7 +290,7 @@ class Evidence(NamedTuple):
         shift = np.where(gained > 0, precision * centre, 0.0)
         rotated = np.linalg.solve(factor.T, axes)
         likelihood = (rotated * gained) @ rotated.T
-        spread = draws.record.prior.spread if draws.record.prior else {}
+        spread = draws.adaptation.prior.spread if draws.adaptation.prior else {}
         return cls(
             draws.features,
             likelihood,
@@ -381,9 +379,9 @@ class Hierarchy(NamedTuple):
         domains = {
             label: {
                 "features": list(one.features),
-                "likelihood": one.record.likelihood and one.record.likelihood.plain,
-                "oracle_metric": one.record.observed.gain,
-                "sentences": one.record.observed.sentences,
+                "likelihood": one.adaptation.likelihood and one.adaptation.likelihood.plain,
+                "oracle_metric": one.adaptation.observed.gain,
+                "sentences": one.adaptation.observed.sentences,
             }
             for label, one in draws.items()
         }
@@ -403,7 +401,7 @@ class Hierarchy(NamedTuple):
         Args:
             posteriors: of the domains.
         """
-        scales = [draws.record.feature_scales for draws in posteriors]
+        scales = [draws.adaptation.feature_scales for draws in posteriors]
         spreads = [[s[name].spread for s in scales if name in s] for name in self.names]
         comparable = all(scales) and all(spreads) and all(min(of, default=0) > 0 for of in spreads)
         size = [np.exp(np.log(of).mean()) if comparable else 1.0 for of in spreads]

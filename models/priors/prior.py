@@ -19,15 +19,14 @@ from bpa_ppl.components import Component, Registry
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError, list_names, wrong_type, wrong_value
 from bpa_ppl.models.priors.scale import LogNormalScale
-from bpa_ppl.posterior.arviz_data import as_weight_draws
-from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
+from bpa_ppl.weight_draws import WEIGHTS, WeightDraws, as_weight_draws
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
     import numpyro.distributions as dist
 
+    from bpa_ppl.adaptation_record import PriorRecord
     from bpa_ppl.posterior.arviz_data import Posterior
-    from bpa_ppl.posterior.record import PriorRecord
 
 
 def _invalid(parameter: str, requirement: str, code: str) -> UsageError:
@@ -217,7 +216,7 @@ class Prior(NamedTuple):
         >>> from bpa_ppl import Draws
         >>> rng = np.random.default_rng(0)
         >>> weights = rng.multivariate_normal([0, 1], [[2, 1], [1, 1]], (4, 1000))
-        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> from bpa_ppl.weight_draws import name_weights
         >>> learned = Prior.of(name_weights(weights, ("LM0", "WP0")))
         >>> learned.mean.round(0).tolist(), learned.covariance.round(0).tolist()
         ([0.0, 1.0], [[2.0, 1.0], [1.0, 1.0]])
@@ -257,7 +256,7 @@ class Prior(NamedTuple):
 
         >>> from bpa_ppl import Draws
         >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
-        >>> from bpa_ppl.posterior.weight_draws import name_weights
+        >>> from bpa_ppl.weight_draws import name_weights
         >>> draws = name_weights(np.zeros((1, 10, 1)), ("LM0",), constants=constants)
         >>> Prior.recorded(draws).variance.tolist()
         [0.1]

@@ -43,7 +43,7 @@ def lists(effect: float, noise: float, count: int = 30, seed: int = 0) -> NBest:
 
 def log_evidence(draws: Draws, nbest: NBest) -> float:
     """Laplace's approximation for the order of all pairs of a list, with plain matrices."""
-    names, prior = draws.features, draws.record.prior
+    names, prior = draws.features, draws.adaptation.prior
     systems = np.array(nbest.extras["system"])
     columns = [
         nbest.features[:, 0] if name == "comet" else systems == name.partition("=")[2]
@@ -77,7 +77,7 @@ def test_indicators_that_explain_nothing_are_left_out(tmp_path: Path) -> None:
     with capture_notes() as notes:
         draws = as_weight_draws(adapt(pool, None, **WITH))
     (note,) = [note for note in notes if "the indicators of system" in note.message]
-    record = draws.record.indicators
+    record = draws.adaptation.indicators
     assert record.left_out == ("system",)
     assert record.log_bayes_factor < -3
     assert note.level == logging.WARNING
@@ -88,7 +88,7 @@ def test_indicators_that_explain_nothing_are_left_out(tmp_path: Path) -> None:
     # The posterior is that of the lists without the column.
     plain = as_weight_draws(adapt(pool, None, **LAPLACE))
     assert draws.features == plain.features == ("comet",)
-    assert draws.record.likelihood == plain.record.likelihood
+    assert draws.adaptation.likelihood == plain.adaptation.likelihood
     np.testing.assert_allclose(draws.flat, plain.flat, rtol=1e-5)
     assert not draws.fixed
     new = lists(effect=0.0, noise=1.0, seed=1).without("system")
@@ -96,7 +96,7 @@ def test_indicators_that_explain_nothing_are_left_out(tmp_path: Path) -> None:
     # A prior that the user has chosen keeps them.
     kept = as_weight_draws(adapt(pool, None, **WITH, prior="isotropic:variance=0.1"))
     assert len(kept.features) == 11
-    assert kept.record.indicators is None
+    assert kept.adaptation.indicators is None
 
 
 @pytest.mark.slow
@@ -106,9 +106,9 @@ def test_indicators_that_help_are_kept() -> None:
         plain, draws = (
             as_weight_draws(adapt(pool, None, **options)) for options in (LAPLACE, WITH)
         )
-    record = draws.record.indicators
+    record = draws.adaptation.indicators
     assert not record.left_out
     expected = log_evidence(draws, pool) - log_evidence(plain, pool)
     assert record.log_bayes_factor == pytest.approx(expected, abs=0.01)
     assert str(record) == ""
-    assert plain.record.indicators is None
+    assert plain.adaptation.indicators is None

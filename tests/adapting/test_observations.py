@@ -128,7 +128,7 @@ def test_the_tied_best_share_the_observation(likelihood: str) -> None:
     pool = graded_lists()
     assert (oracles(pool, "mqm").tied > 1).sum() > 3
     draws = as_weight_draws(adapt(pool, None, gain="mqm", likelihood=likelihood, sampler="map"))
-    gamma = draws.record.likelihood.settings.get("gamma", 0.0)
+    gamma = draws.adaptation.likelihood.settings.get("gamma", 0.0)
     expected = brute_force(pool, draws.mean, gamma)
     np.testing.assert_allclose(draws.pointwise[0, 0], expected, rtol=1e-5, atol=1e-5)
     mean, variance = (draws.draws.constants[f"prior_{moment}"] for moment in ("mean", "variance"))
@@ -209,7 +209,7 @@ def test_shared_ties_are_counted_and_lists_of_ties_alone_are_an_error() -> None:
     pool = graded_lists()
     with capture_notes() as notes:
         shared = as_weight_draws(adapt(pool, None, gain="mqm", sampler="map"))
-    assert shared.record.observed.ties == "shared"
+    assert shared.adaptation.observed.ties == "shared"
     tied = int((oracles(pool, "mqm").tied > 1).sum())
     (said,) = [n.message for n in notes if "several best candidates" in n.message]
     assert said.startswith(f"{tied} of 12 lists")
@@ -223,7 +223,7 @@ def test_without_canonical_weights_the_mean_of_the_scores_decides() -> None:
     posterior = adapt(graded_lists(), None, gain="mqm", sampler="imh:draws=300,chains=2")
     draws, new = as_weight_draws(posterior), graded_lists(3, 40)
     found = rerank(new, posterior, unchecked=True)
-    assert draws.record.start == "none"
+    assert draws.adaptation.start == "none"
     assert found.choice.tolist() == new.best(new.features @ draws.mean).tolist()
     for s in (0, 17):
         p = np.exp(reference_model.log_choice(new.features[new.rows(s)], draws.mean))
@@ -232,7 +232,7 @@ def test_without_canonical_weights_the_mean_of_the_scores_decides() -> None:
     assert not np.allclose(named.probability, found.probability)
     canonical = {"comet": 0.5, "length": 0.0}
     posterior = adapt(graded_lists(), canonical, gain="mqm", sampler="map")
-    assert as_weight_draws(posterior).record.start == "canonical"
+    assert as_weight_draws(posterior).adaptation.start == "canonical"
 
 
 JUDGES = 6
@@ -301,7 +301,9 @@ def test_gains_of_two_candidates_of_longer_lists_are_preferences() -> None:
     lists = lists.with_extras(chosen=gains.ravel()).with_sentence_extras(preferences=answers)
     by_gain = as_weight_draws(adapt(lists, None, sampler="map", gain="chosen"))
     by_preference = as_weight_draws(adapt(lists, None, sampler="map"))
-    assert by_gain.record.prior.scale == pytest.approx(by_preference.record.prior.scale, rel=0.01)
+    assert by_gain.adaptation.prior.scale == pytest.approx(
+        by_preference.adaptation.prior.scale, rel=0.01
+    )
     np.testing.assert_allclose(by_gain.mean, by_preference.mean, rtol=0.01)
 
 
@@ -351,7 +353,7 @@ def test_a_tie_is_no_choice_of_the_canonical_weights() -> None:
 def test_between_two_candidates_the_mean_of_the_weights_has_the_averaged_probability() -> None:
     lists = judged_pairs(120, 2.0, 1)
     posterior = adapt(lists[:60], None)
-    assert as_weight_draws(posterior).record.start == "none"
+    assert as_weight_draws(posterior).adaptation.start == "none"
     mean, predictive = (
         Reranker(posterior, rule=rule, draws="all")(lists) for rule in ("mean", "predictive")
     )

@@ -43,8 +43,8 @@ def chosen_systems(lists: NBest, choice: np.ndarray) -> list[str]:
 def test_the_criterion_is_not_a_feature_and_needs_no_references(posterior: Any) -> None:
     draws = as_weight_draws(posterior)
     assert draws.features == ("logprob", "system=ann", "system=bob", "system=eve")
-    assert draws.record.observed.gain == "comet"
-    assert draws.record.recipe.gain == GainColumn("comet", negative=False)
+    assert draws.adaptation.observed.gain == "comet"
+    assert draws.adaptation.recipe.gain == GainColumn("comet", negative=False)
     expected = oracles(LISTS, "comet")
     assert draws.draws.observed["oracle"].tolist() == expected.index.tolist()
     weights = bpa.point_weights(posterior)
@@ -67,7 +67,7 @@ def test_reranking_adds_and_removes_the_same_columns(posterior: Any, tmp_path: P
 
 def test_a_scaled_prior_is_logged_and_recorded(noted: tuple[Any, list[Note]]) -> None:
     found, notes = as_weight_draws(noted[0]), noted[1]
-    prior, spread = found.record.prior, np.sqrt(2) / 3
+    prior, spread = found.adaptation.prior, np.sqrt(2) / 3
     (said,) = [n.message for n in notes if n.message.startswith("no canonical weight")]
     assert "system=ann, system=bob, system=eve" in said
     assert f"{prior.scale:.3g}" in said
@@ -89,7 +89,7 @@ def test_without_any_weights() -> None:
     mean, variance = draws.draws.constants["prior_mean"], draws.draws.constants["prior_variance"]
     variances = LISTS.features[:, 0].astype(float).reshape(-1, 3).var(axis=1)
     assert mean[0] == pytest.approx(variances.mean() ** -0.5, rel=1e-5)
-    assert variance[0] == pytest.approx((draws.record.prior.scale * mean[0]) ** 2)
+    assert variance[0] == pytest.approx((draws.adaptation.prior.scale * mean[0]) ** 2)
     assert mean[1:].tolist() == [0, 0, 0]
     assert set(chosen_systems(OTHERS, rerank(OTHERS, found).choice)) == {"eve"}
 

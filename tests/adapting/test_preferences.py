@@ -66,11 +66,11 @@ def adapted(lists: NBest, **options: Any) -> Draws:
 
 def test_weights_are_found_from_preferences(lists: NBest) -> None:
     posterior = adapted(lists)
-    assert posterior.record.likelihood.plain == {"name": "preference", "slip": 0.0, "nu": None}
-    counts = posterior.record.observed.comparisons
+    assert posterior.adaptation.likelihood.plain == {"name": "preference", "slip": 0.0, "nu": None}
+    counts = posterior.adaptation.observed.comparisons
     assert counts["lists"] == SENTENCES
     assert counts["preferences"] + counts["ties"] == 4 * SENTENCES
-    assert posterior.record.observed.sentences == 4 * SENTENCES
+    assert posterior.adaptation.observed.sentences == 4 * SENTENCES
     assert check(posterior)
     assert as_weight_draws(posterior).pointwise.shape[-1] == 4 * SENTENCES
     z = (posterior.mean - TRUE) / posterior.deviation
@@ -97,10 +97,10 @@ def test_the_posterior_of_gains_is_a_prior_of_preferences(
     with caplog.at_level("INFO", "bpa_ppl"):
         rated = adapted(lists, gain="mqm", likelihood="margin")
     assert "preferences are not used" in caplog.text
-    assert rated.record.observed.sentences == SENTENCES // 2
+    assert rated.adaptation.observed.sentences == SENTENCES // 2
     answered = adapt(lists, ZERO, likelihood="preference", prior=Prior.of(rated), sampler="imh")
     both = as_weight_draws(answered)
-    assert both.record.observed.sentences == 4 * SENTENCES
+    assert both.adaptation.observed.sentences == 4 * SENTENCES
     assert check(both)
     assert np.all(both.deviation < rated.deviation)
 
@@ -155,8 +155,8 @@ def of_two_raters(count: int) -> NBest:
 def test_slip_rates_of_raters_are_found(tmp_path: Path) -> None:
     judged, path = of_two_raters(RATED), tmp_path / "p.nc"
     posterior = adapted(judged, weights=NONE, **SMALL)
-    assert posterior.record.likelihood.settings["slip"] == "raters"
-    assert posterior.record.observed.raters == {"ann": RATED, "bob": RATED}
+    assert posterior.adaptation.likelihood.settings["slip"] == "raters"
+    assert posterior.adaptation.observed.raters == {"ann": RATED, "bob": RATED}
     write_posterior(posterior, path)
     raters = json.loads(succeed("check", path, "--json").out)["raters"]
     intervals = {name: slip["interval"] for name, slip in raters["slips"].items()}
@@ -190,5 +190,5 @@ def test_one_rater_has_the_rate_of_the_setting() -> None:
     zero = dict.fromkeys(judged.feature_names, 0.0)
     posterior = as_weight_draws(adapt(judged, zero, prior="isotropic:variance=1.0", sampler="map"))
     assert posterior.draws.sites == ("weights",)
-    assert posterior.record.likelihood.settings["slip"] == 0.0
-    assert posterior.record.observed.agreement is None
+    assert posterior.adaptation.likelihood.settings["slip"] == 0.0
+    assert posterior.adaptation.observed.agreement is None

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.extras import require_extras
 from support.judged_lists import judged_lists
+from support.posteriors import AdaptationRecord
 from support.raising import raises
 from support.registries import PRIORS, SAMPLERS
 
@@ -39,7 +40,7 @@ def test_any_other_gain_has_pairs_weighted_by_differences(options: dict[str, Any
     }
     for sampler, likelihood in expected.items():
         target = log_density(lists, sampler=sampler, **options)
-        record = require_adaptation(target).record()
+        record = AdaptationRecord.of(require_adaptation(target).record())
         assert record.likelihood.plain == likelihood
 
 
@@ -50,10 +51,10 @@ def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
     )
     by_name = made(toy, sampler="rwm-isotropic:draws=50")
     np.testing.assert_array_equal(preset.weights, by_name.weights)
-    assert by_name.record.likelihood.name == "oracle"
+    assert by_name.adaptation.likelihood.name == "oracle"
     assert preset.record.sampler.settings["proposal_variance"] == 0.01
     explicit = made(toy, preset="published", likelihood="margin")
-    assert (explicit.record.sampler.name, explicit.record.likelihood.name) == ("map", "margin")
+    assert (explicit.record.sampler.name, explicit.adaptation.likelihood.name) == ("map", "margin")
     heuristic = as_weight_draws(adapt(toy, CANONICAL, preset="published-2010"))
     options = {"likelihood": "oracle", "prior": "isotropic:variance=1.0"}
     named = made(toy, sampler="heuristic:draws=100,delta=8", **options)
@@ -68,7 +69,7 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     prior = "isotropic:variance=0.3"
     mine = made(toy, sampler="heuristic:draws=50,delta=2", preset="published-2010", prior=prior)
     assert mine.record.sampler.settings == {"draws": 50, "delta": 2.0}
-    assert mine.record.likelihood.name == "oracle"
+    assert mine.adaptation.likelihood.name == "oracle"
     assert mine.draws.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
     # The settings of a preset are those of its sampler and of its prior.
     settings: Settings = {"preset": "published-2010", "sampler": "map", "prior": "horseshoe"}

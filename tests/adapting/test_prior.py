@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import norm
 from support import reference_model
-from support.posteriors import PriorRecord
+from support.posteriors import AdaptationRecord, PriorRecord
 from support.raising import Note, capture_notes, raises
 from support.registries import LIKELIHOODS
 
@@ -159,7 +159,7 @@ def test_the_posterior_of_answers_integrates_over_the_scale(
     """
     judged, log_p = answered(weight, size)
     draws = as_weight_draws(adapt(judged, None, sampler=sampler))
-    record = draws.record.prior
+    record = draws.adaptation.prior
     typical = float(f"{(1.25 if size == 2 else 0.4) * np.sqrt(0.5):.3g}")
     assert record.scale == typical
     assert not record.scale_learned
@@ -194,7 +194,7 @@ def test_many_answers_that_determine_the_weights_are_sampled_without_the_scale(
     if sampler == "auto":
         assert draws.record.figures.chosen_because.endswith("of proposals around the mode")
     log_scales = np.linspace(-6, 6, 600)
-    deviation = draws.record.prior.scale / float(judged.spread[0]) * np.exp(log_scales)
+    deviation = draws.adaptation.prior.scale / float(judged.spread[0]) * np.exp(log_scales)
     given_scale = norm.logpdf(GRID, 0.0, deviation[:, None])
     log_p = log_p + logsumexp(given_scale + norm.logpdf(log_scales, 0.0, 1.25)[:, None], axis=0)
     p = np.exp(log_p - logsumexp(log_p))
@@ -254,8 +254,8 @@ def test_a_given_scale_is_not_learned() -> None:
     said = "the posterior equals its prior: no sentence was judged"
     assert Note(logging.INFO, said) in notes
     assert all(note.level == logging.INFO for note in notes)
-    assert empty.record.prior.scale == pytest.approx(1 / np.sqrt(2 * 2))
-    assert empty.record.observed.sentences == 0
+    assert empty.adaptation.prior.scale == pytest.approx(1 / np.sqrt(2 * 2))
+    assert empty.adaptation.observed.sentences == 0
     whole = Prior.isotropic({"f0": 0.0, "f1": 1.0}, 0.5)
     assert np.asarray(prior_of(prior=whole)[0].variance).tolist() == [0.5, 0.5]
 
@@ -274,7 +274,7 @@ def test_equal_weights_are_per_standard_deviation_with_the_sign_of_the_feature()
     start = StartingWeights("equal", lower_is_better=["f1"])
     target = log_density(pool, start, gain="gain")
     np.testing.assert_allclose(target.prior.mean, np.array([1, -1]) / (4 * pool.spread))
-    assert require_adaptation(target).record().start == "equal"
+    assert AdaptationRecord.of(require_adaptation(target).record()).start == "equal"
 
 
 def test_signs_need_features_without_canonical_weights() -> None:

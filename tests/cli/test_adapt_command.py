@@ -12,9 +12,9 @@ from support.judged_pairs import compared_lists
 from support.posteriors import (
     ComponentRecord,
     ObservedRecord,
-    Record,
     name_weights,
     read_weight_draws,
+    record_of,
 )
 
 import bpa_ppl as bpa
@@ -93,7 +93,7 @@ def write_shifted(path: Path, shift: float, out: str, more: bool = False) -> Non
     variance = np.full(len(names), 0.1)
     rng = np.random.default_rng(len(out))
     drawn = mean + shift + 0.1 * rng.normal(size=(2, 1000, len(names)))
-    record = Record(likelihood=ComponentRecord("oracle"), observed=ObservedRecord(sentences=12))
+    record = record_of(likelihood=ComponentRecord("oracle"), observed=ObservedRecord(sentences=12))
     constants = {"canonical": mean, "prior_mean": mean, "prior_variance": variance}
     draws = name_weights(drawn, names, constants=constants, record=record)
     bpa.write_posterior(draws, out)
@@ -156,5 +156,5 @@ def test_answers_are_adapted_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     adapt = ("adapt", "lists.jsonl", "-w", "none", "-o", "posterior.nc", "--sampler", "map")
     adapt += ("--likelihood", "preference:slip=0.05")  # which is fast
     assert "1 pair in common, and agreed on 0" in succeed(*adapt, *judgements).err
-    comparisons = read_weight_draws("posterior.nc").record.observed.comparisons
+    comparisons = read_weight_draws("posterior.nc").adaptation.observed.comparisons
     assert (comparisons["preferences"], comparisons["ties"]) == (2, 0)

@@ -91,7 +91,7 @@ def test_from_choices_to_questions_and_back(folder: Path) -> None:
     assert len(asked) == 3
     files = ("pairs.jsonl", "unsure.jsonl", "--judgements", "answers.jsonl")
     succeed("adapt", *files, "--like", "posterior.nc", "-o", "updated.nc", "-q")
-    updated = read_weight_draws("updated.nc").record.observed
+    updated = read_weight_draws("updated.nc").adaptation.observed
     assert updated.comparisons["lists"] == 100 + len(asked)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.command_line import refused, run
 
+from bpa_ppl import read_posterior, write_posterior
 from bpa_ppl.cli.app import app
 
 
@@ -212,3 +213,17 @@ def test_names_that_are_not_utf_8_are_refused_before_any_work(folder: Path) -> N
 def test_messages_are_one_line_for_any_names(folder: Path, name: str) -> None:
     for command in (("rerank", name, "-p", "good.nc"), ("weights", "good.nc", "-o", f"{name}/x")):
         assert not {"\x1b", "\r"} & set(refused(*command, mention=""))
+
+
+def test_an_attribute_of_another_type_is_named_with_its_file(folder: Path) -> None:
+    tree = read_posterior("good.nc")
+    tree.attrs["observed"] = "much"
+    write_posterior(tree, "odd.nc")
+    lines = (
+        "check odd.nc",
+        "report odd.nc -o x.html",
+        "rerank nbest -p odd.nc -o x",
+        "weights odd.nc -o w",
+    )
+    for line in lines:
+        assert "attribute observed" in refused(*line.split(), mention="odd.nc: ")

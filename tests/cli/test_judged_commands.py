@@ -123,7 +123,10 @@ def test_the_recorded_file_is_read_as_it_was(
     options += ("--prior", "isotropic:variance=0.5,mean=0")
     adapted = ("adapt", "one.csv", "two.csv", *how, *options, "-q")
     succeed(*adapted, "-o", "p.nc")
-    assert read_weight_draws("p.nc").record.reading == {"format": how[1], "missing": {"gpt": 0.0}}
+    assert read_weight_draws("p.nc").adaptation.reading == {
+        "format": how[1],
+        "missing": {"gpt": 0.0},
+    }
     shown = succeed("judges", "p.nc", "--unchecked")
     assert shown.out.startswith("8 judged lists")
     succeed("adapt", "one.csv", "two.csv", "--like", "p.nc", "-q", "-o", "again.nc")
@@ -142,7 +145,7 @@ def test_the_recorded_file_is_read_as_it_was(
         read_weight_draws("p.nc"), reading={"format": "plain:list_size=2,scores=lm.npy"}
     )
     assert (
-        Reading().of_recorded(scored.record, ["new.csv"]) == Reading()
+        Reading().of_recorded(scored.adaptation, ["new.csv"]) == Reading()
     )  # those scores are of others
-    assert Reading().of_recorded(scored.record, ["one.csv"]) != Reading()
+    assert Reading().of_recorded(scored.adaptation, ["one.csv"]) != Reading()
     refused("judges", "p.nc", "--format", "tsv", mention="no columns id and text")

@@ -170,7 +170,7 @@ def test_the_line_runs_with_the_columns_of_the_user(
     draws = read_weight_draws("posterior.nc")
     if columns:
         assert draws.features == tuple(columns.split())
-    assert draws.record.observed is not None
+    assert draws.adaptation.observed is not None
 
 
 def test_canonical_weights_are_explained_where_no_file_has_them(folder: Path) -> None:

@@ -64,7 +64,7 @@ def test_features_are_recorded_computed_again_and_reported(folder: Path) -> None
     assert "no canonical weight for lm, lm.oov" in done.err
     draws = read_weight_draws("p.nc")
     assert draws.features[-2:] == ("lm", "lm.oov")
-    (source,) = draws.record.recipe.sources
+    (source,) = draws.adaptation.recipe.sources
     assert source.settings["text"] == str(folder / "domain.txt")
     assert (source.settings["order"], source.feature_names) == (2, ("lm", "lm.oov"))
     Path("domain.txt").rename("moved.txt")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 from support import reference_model
-from support.posteriors import Record, autoregressive, external_posterior, name_weights
+from support.posteriors import autoregressive, external_posterior, name_weights, record_of
 from support.raising import raises
 from support.random_lists import NAMES, random_lists, random_sizes
 
@@ -357,7 +357,7 @@ def compared(*rows: dict[str, Any]) -> Any:
     """Return draws of the weights x = 1 and y = 1 that record a comparison with simple ways."""
     adapted = {"name": "adapted weights", "kind": "adapted", "lists": 30, "gain": 1.0}
     comparison = {"rows": [adapted, *rows], "unit": "grade", "selected": rows[0]["name"]}
-    record = Record(comparison={**comparison, "evaluation": "leave-one-out"})
+    record = record_of(comparison={**comparison, "evaluation": "leave-one-out"})
     return name_weights(np.ones((4, 300, 2)), ("x", "y"), record=record)
 
 

@@ -16,8 +16,8 @@ from support.posteriors import (
     GainColumn,
     ObservedRecord,
     RecipeRecord,
-    Record,
     name_weights,
+    record_of,
     recorded_comparison,
     with_parts,
 )
@@ -50,7 +50,7 @@ from bpa_ppl.decoding.writing import rerank_to
 WORDS = np.array([f"word{k}" for k in range(14)])
 HOSTILE = "<script>alert(1)</script>"
 #: The record of a posterior whose gain is a column, by its name.
-GAIN = {name: Record(recipe=RecipeRecord(gain=GainColumn(name))) for name in ("comet", "mqm")}
+GAIN = {name: record_of(recipe=RecipeRecord(gain=GainColumn(name))) for name in ("comet", "mqm")}
 
 
 def lists(count: int = 40) -> NBest:
@@ -280,7 +280,9 @@ def test_what_is_about_new_lists_needs_them(name: str) -> None:
 @pytest.mark.usefixtures("without_drawing")
 def test_adaptation_lists_are_recognised() -> None:
     pool = lists()
-    posterior = draws(-1.0, record=Record(lists=pool.origin, observed=ObservedRecord(sentences=40)))
+    posterior = draws(
+        -1.0, record=record_of(lists=pool.origin, observed=ObservedRecord(sentences=40))
+    )
     few = posterior.weights[:, :5]  # which are not drawn
     posterior = with_parts(posterior, values={"weights": few})
     assert "evaluate on new ones" in report_page(posterior, pool, top=1)
@@ -343,7 +345,7 @@ def adapted() -> Draws:
         weights,
         ("lm", "qe"),
         constants={"canonical": np.array([1.0, 0.0])},
-        record=Record(recipe=RecipeRecord(gain=GainColumn("mqm"))),
+        record=record_of(recipe=RecipeRecord(gain=GainColumn("mqm"))),
     )
 
 

@@ -17,9 +17,9 @@ from support import reference_model
 from support.posteriors import (
     ObservedRecord,
     RecipeRecord,
-    Record,
     SourceRecord,
     name_weights,
+    record_of,
     with_parts,
     with_record,
 )
@@ -281,7 +281,7 @@ import jax
 import numpy as np
 from bpa_ppl import Reranker, UsageError, adapt, from_lists
 from bpa_ppl._runtime.cache import prepare_jax
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.weight_draws import name_weights
 warnings.simplefilter("ignore", RuntimeWarning)  # of JAX, about forks
 rng = np.random.default_rng(0)
 draws = name_weights(
@@ -387,7 +387,7 @@ def test_a_feature_that_new_lists_lack_is_an_error_unless_named(
 ) -> None:
     features = ("TM0[0]", "TM0[1]", "LM0")
     weights = np.random.default_rng(1).normal(1, 0.1, (4, 500, 3))
-    posterior = name_weights(weights, features, record=Record(start="none"))
+    posterior = name_weights(weights, features, record=record_of(start="none"))
     whole = replace(lists, feature_names=features)
     lacking = whole.without(*names)
     with raises(DataError, "missing-feature", parameter="without", match=names[0][:3]):
@@ -445,7 +445,7 @@ def test_a_missing_score_is_the_mean_given_the_others(draws: Draws) -> None:
     table = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)) + [3.0, -2.0, 0.5]
     lists = bpa.from_arrays(["a"] * 60, table, NAMES, 3)
     scales = feature_scales(lists, draws.mean)
-    recorded = with_parts(draws, record=Record(feature_scales=scales))
+    recorded = with_parts(draws, record=record_of(feature_scales=scales))
     table = np.float64(lists.features)
     columns = [2, 0, 1]
     reward = Reranker(recorded).reward([NAMES[k] for k in columns], missing="mean")
@@ -468,7 +468,7 @@ def test_all_features_may_be_computed() -> None:
     names = ("system=X", "system=Y")
     settings = {"column": "system", "values": ["X", "Y"]}
     source = SourceRecord(source="indicators", settings=settings, feature_names=names)
-    record = Record(recipe=RecipeRecord(sources=(source,)))
+    record = record_of(recipe=RecipeRecord(sources=(source,)))
     draws = name_weights(np.tile([1.0, -1.0], (1, 4, 1)), names, record=record)
     reranker = Reranker(draws, unchecked=True)
     assert reranker.choose(["a", "b"], {}, system=["Y", "X"]).text == "b"
@@ -505,7 +505,7 @@ def test_rewards_refuse_what_they_cannot_compute(draws: Draws) -> None:
         Reranker(still, unchecked=True).aggregate()
     names = (*NAMES[:2], "LengthWords")
     recipe = RecipeRecord(sources=(SourceRecord(source="length", feature_names=names[2:]),))
-    added = name_weights(draws.weights, names, record=Record(recipe=recipe))
+    added = name_weights(draws.weights, names, record=record_of(recipe=recipe))
     with raises(UsageError, "not-supported", parameter="names", match="LengthWords"):
         Reranker(added).reward()
 

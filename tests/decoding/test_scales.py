@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from support.posteriors import Record, name_weights
+from support.posteriors import name_weights, record_of
 from support.raising import capture_notes
 
 from bpa_ppl import BpaWarning, Draws, NBest, Reranker, from_lists, rerank
@@ -37,7 +37,7 @@ def judged(count: int, rng: np.random.Generator, size: int = 2) -> NBest:
 def posterior(lists: NBest) -> Draws:
     """Return a posterior that was adapted to lists, as far as its record of features."""
     weights = SKILL / UNIT
-    record = Record(feature_scales=feature_scales(lists, weights))
+    record = record_of(feature_scales=feature_scales(lists, weights))
     return name_weights(weights[None, None], lists.feature_names, kind="point", record=record)
 
 

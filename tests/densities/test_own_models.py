@@ -493,8 +493,8 @@ def test_prior_and_likelihood_are_recorded() -> None:
     )
     recorded = [{n for n in d.draws.constants if n.startswith("prior")} for d in (used, other)]
     assert recorded == [{"prior_mean", "prior_variance"}, set()]
-    assert [d.record.prior is None for d in (used, other)] == [False, True]
-    assert [d.record.likelihood is None for d in (used, other)] == [False, False]
+    assert [d.adaptation.prior is None for d in (used, other)] == [False, True]
+    assert [d.adaptation.likelihood is None for d in (used, other)] == [False, False]
     assert (
         bpa.Prior.recorded(used).variance.tolist()
         == used.draws.constants["prior_variance"].tolist()

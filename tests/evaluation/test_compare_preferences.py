@@ -121,7 +121,7 @@ def test_choices_count_as_they_were_made() -> None:
 
 def test_canonical_weights_are_compared_too() -> None:
     comparison = read_comparison(
-        bpa.as_weight_draws(bpa.adapt(judged(6, 30), [1.0, 1.0, 1.0], sampler="map")).record
+        bpa.as_weight_draws(bpa.adapt(judged(6, 30), [1.0, 1.0, 1.0], sampler="map")).adaptation
     )
     assert comparison.evaluation == "in-sample"
     assert comparison.row(Way.CANONICAL) is not None
@@ -142,7 +142,7 @@ def test_ten_answers_by_judges_of_equal_worth(noise: float) -> None:
         with capture_notes() as notes:
             result = bpa.adapt(lists.with_sentence_extras(preferences=answers))
         assert bpa.check(result)
-        comparison = read_comparison(bpa.as_weight_draws(result).record)
+        comparison = read_comparison(bpa.as_weight_draws(result).adaptation)
         baseline = comparison.baseline
         messages = [note.message for note in notes if note.level == logging.WARNING]
         warned += any("do not separate the features" in message for message in messages)
@@ -158,7 +158,7 @@ def test_the_order_of_the_answers_is_no_baseline() -> None:
     first = [table[entry] for table, (entry,) in answers]
     pairs = lists_of(first, preferences=[[[0, 1]]] * 30)
     result = bpa.adapt(pairs, None, sampler="map")
-    comparison = read_comparison(bpa.as_weight_draws(result).record)
+    comparison = read_comparison(bpa.as_weight_draws(result).adaptation)
     assert comparison.row(Way.FIRST) is None
     assert comparison.selected != Way.FIRST
     assert bpa.compare_baselines(pairs, result, choice=np.zeros(30, int)).row(Way.FIRST) is None

@@ -139,7 +139,7 @@ def test_weighted_draws_far_away_do_not_change_what_is_left_out(log_weight: floa
 def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool) -> None:
     pool, new = lists(1), lists(2, 30, missing=missing)
     draws = recorded(pool)
-    comparison = read_comparison(draws.record)
+    comparison = read_comparison(draws.adaptation)
     selected = {row.name: row.weights for row in comparison.rows if row.kind == "baseline"}
     choice = bpa.rerank(new, draws, unchecked=True).choice
     found = bpa.compare_baselines(new, draws, choice=choice)
@@ -255,12 +255,14 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     strong = {**wide, "prior": "isotropic:variance=3e-3"}  # LM0 is of little weight
     with pytest.warns(bpa.BpaWarning, match="choose by LM0 alone"):
         stuck = bpa.as_weight_draws(bpa.adapt(pool, [0.1, 3.0, -3.0], **strong))
-    baseline = read_comparison(stuck.record).baseline
+    baseline = read_comparison(stuck.adaptation).baseline
     assert (baseline.verdict, baseline.weights) == ("worse", {"LM0": 1.0})
     noisy = judged(60, 5)
     more = noisy.features[:, 1] - noisy.features[:, 2]
     noisy = noisy.with_extras(mqm=np.asarray(noisy.extras["mqm"]) + more)
-    fine = read_comparison(bpa.as_weight_draws(bpa.adapt(noisy, [0.0, 0.0, 0.0], **wide)).record)
+    fine = read_comparison(
+        bpa.as_weight_draws(bpa.adapt(noisy, [0.0, 0.0, 0.0], **wide)).adaptation
+    )
     assert (fine.row(Way.FEATURE).verdict, fine.row(Way.RIDGE).verdict) == ("better", "unclear")
     assert {note.level for note in fine.messages} == {logging.INFO}
 
@@ -268,7 +270,7 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
 def test_canonical_weights_and_references_need_no_comparison() -> None:
     pool = judged(60, 6).with_references([f"{s} 0" for s in range(60)])
     draws = bpa.as_weight_draws(bpa.adapt(pool, [1.0, 0.0, 0.0], sampler="map", gain="ter"))
-    assert read_comparison(draws.record) is None
+    assert read_comparison(draws.adaptation) is None
 
 
 NUMBERED = [f"s{k}" for k in range(6)] * 4
@@ -295,7 +297,7 @@ def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
     pool = judged(12, 6).with_extras(engine=NUMBERED * 3)
     options = {"prior": "isotropic:variance=0.1", "sampler": "map", "categorical": "engine"}
     draws = bpa.as_weight_draws(bpa.adapt(pool, None, gain="mqm", **options))
-    comparison = read_comparison(draws.record)
+    comparison = read_comparison(draws.adaptation)
     system, ridge = (comparison.row(name) for name in (Way.SYSTEM, Way.RIDGE))
     assert (system.column, set(system.weights)) == ("engine", set(NUMBERED))
     assert {r.name for r in comparison.rows if r.kind == "feature"} == set(NAMES)
@@ -338,7 +340,7 @@ def test_draws_that_have_not_converged_give_no_advice() -> None:
         with capture_notes() as notes:
             found = bpa.adapt(pool, start, sampler=f"rwm:draws={draws}", **options)
         assert bool(bpa.check(found)) == (draws == 4000)
-        assert read_comparison(bpa.as_weight_draws(found).record) is not None
+        assert read_comparison(bpa.as_weight_draws(found).adaptation) is not None
         warned.append([note.message for note in notes if "adapted weights" in note.message])
         warned[-1] += [note.message for note in notes if "choices from" in note.message]
         pages.append(posterior_page(found, top=1))
@@ -355,7 +357,7 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     html = posterior_page(draws, top=1)
     section = html[html.index("<h2>Compared with simple baselines") : html.index("<h2>What moved")]
     table = Outline(section[section.index("<table") : section.index("</table>") + 8])
-    comparison = read_comparison(draws.record)
+    comparison = read_comparison(draws.adaptation)
     block = comparison.block()
     expected = [[block.header, *block.rows]]
     assert table.tables == Outline(comparison._repr_html_()).tables == expected

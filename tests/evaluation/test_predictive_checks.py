@@ -11,10 +11,10 @@ from scipy.stats import kstest, norm
 from support import reference_model
 from support.posteriors import (
     InferenceData,
-    Record,
     arviz_version,
     import_arviz,
     name_weights,
+    record_of,
     with_parts,
 )
 from support.raising import raises
@@ -155,7 +155,7 @@ def test_lists_of_others_are_refused() -> None:
     with raises(DataError, "mismatch"):
         with_predictions(draws, pool.select([0, 1]))
     recorded = with_parts(
-        draws, coords={"sentence": np.arange(3)}, record=Record(data={"texts": "adapt"})
+        draws, coords={"sentence": np.arange(3)}, record=record_of(data={"texts": "adapt"})
     )
     with_predictions(recorded, pool)
     for lists in (pool[::-1], replace(pool, sentence_ids=pool.sentence_ids + 1)):

@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from msgspec import structs
 from scipy.stats import binom
 from support.gained_lists import JUDGED, recorded
 from support.gained_lists import lists as graded_lists
-from support.posteriors import ObservedRecord, Record, name_weights
+from support.posteriors import ObservedRecord, name_weights, record_of
 from support.raising import raises
 
 from bpa_ppl import BpaWarning, Draws, NBest, UsageError, adapt, as_weight_draws, from_lists
@@ -31,7 +30,7 @@ from bpa_ppl.evaluation.simple_ways import Way
 def posterior_of(predictions: Any) -> Draws:
     """Return draws that record leave-one-out predictions."""
     comparison = BaselineComparison((), "accuracy", predictions=predictions)
-    record = Record(comparison=msgspec.to_builtins(comparison))
+    record = record_of(comparison=msgspec.to_builtins(comparison))
     return name_weights(np.zeros((1, 4, 1)), ("lm",), record=record)
 
 
@@ -56,7 +55,7 @@ def draw_predictions(
 
 def test_choices_are_sorted_and_those_of_one_list_share_its_weight() -> None:
     draws = posterior_of(((0.6, 0.5), (0.1, 0.5), (0.75, 1.0), (0.5, 1.0)))
-    result = Reliability.of(draws.record)
+    result = Reliability.of(draws.adaptation)
     assert result.probability.tolist() == [0.9, 0.75, 0.6, 0.5]
     assert result.agreement.tolist() == [0.0, 1.0, 1.0, 0.5]
     assert result.weight.tolist() == [0.5, 1.0, 0.5, 1.0]
@@ -92,7 +91,7 @@ def reliability(p: Any, right: Any, weight: Any = None) -> Reliability:
     weight = np.ones(len(p)) if weight is None else np.asarray(weight)
     preferred = np.where(right, p, 1 - np.asarray(p))
     draws = posterior_of(tuple(zip(preferred.tolist(), weight.tolist(), strict=True)))
-    found = Reliability.of(draws.record)
+    found = Reliability.of(draws.adaptation)
     assert found is not None
     return found
 
@@ -207,7 +206,7 @@ def test_adapt_records_predictions_by_leave_one_out(gain: str | None) -> None:
         gains = [[float(k == best) for k in range(2)] for best, _ in preferred]
         lists = lists.without("preferences").with_extras(gain=np.ravel(gains))
     draws = as_weight_draws(adapt(lists, None, gain=gain, sampler="laplace:draws=1000"))
-    comparison = read_comparison(draws.record)
+    comparison = read_comparison(draws.adaptation)
     p, weight = np.array(comparison.predictions).T
     assert weight.tolist() == [1.0] * 30
     row = comparison.row(Way.ADAPTED)
@@ -223,7 +222,7 @@ def test_graded_lists_and_points_promise_nothing() -> None:
     preferences = adapt(pairs(30, seed=7), None, sampler="map")
     with raises(UsageError, "not-supported", parameter="agree", match="with draws"):
         choose_threshold(as_weight_draws(preferences), None, 0.9)
-    record = structs.replace(JUDGED, observed=ObservedRecord(kind="gains"))
+    record = record_of(JUDGED, observed=ObservedRecord(kind="gains"))
     posterior = recorded(graded_lists(7), record=record)
     with raises(UsageError, "not-supported", parameter="ask_below", match="graded lists"):
         choose_threshold(posterior, 0.9, None)

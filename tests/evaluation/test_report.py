@@ -15,7 +15,7 @@ from support.raising import raises
 from xarray import DataArray
 
 import bpa_ppl
-from bpa_ppl import DataError, NBest, UsageError, adapt, as_weight_draws, check, from_lists
+from bpa_ppl import DataError, Draws, NBest, UsageError, adapt, as_weight_draws, check, from_lists
 from bpa_ppl.evaluation.report import posterior_page
 from bpa_ppl.extending import StartingWeights
 
@@ -203,6 +203,16 @@ def test_draws_of_any_shape(shape: tuple[int, ...], names: list[str]) -> None:
     assert list(shown) == names
     means = draws.reshape(*shape[:2], -1).mean(axis=(0, 1))
     assert [float(mean) for mean in shown.values()] == pytest.approx(means, abs=6e-4)
+
+
+@pytest.mark.usefixtures("without_drawing")
+def test_main_sites_of_other_programs_are_variables() -> None:
+    parts: dict[str, Any] = {"dims": {"theta": ("school",)}, "coords": {"school": ("a", "b")}}
+    values = {"theta": np.random.default_rng(0).normal(size=(4, 50, 2))}
+    page = posterior_page(Draws(values, main=("theta",), **parts))
+    assert "Hyperparameters" not in page
+    assert "Weights" not in page
+    assert re.search(r"Variables</h2>.*<td>a</td>", page, re.DOTALL)
 
 
 def test_hyperparameters_have_a_table_and_their_traces() -> None:

@@ -100,7 +100,7 @@ def test_lists_without_any_judgement_are_reranked_by_them(lists: NBest) -> None:
     texts = lists.without("qe").without("judgement")
     with pytest.warns(UserWarning, match="no sentence was judged"):
         posterior = adapt(texts[:0], None, add=["consensus", "length"])
-    assert as_weight_draws(posterior).record.pretrained == tuple(FEATURES)
+    assert as_weight_draws(posterior).adaptation.pretrained == tuple(FEATURES)
     weights = point_weights(posterior)
     for name, feature in FEATURES.items():
         error = 6 * np.sqrt(CONTENT["variance"] / 1000) / feature["spread"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.posteriors import RecipeRecord, Record, SourceRecord, name_weights
+from support.posteriors import RecipeRecord, SourceRecord, name_weights, record_of
 
 from bpa_ppl import Draws, Reranker, Weights, iter_nbest, read_nbest, rerank
 from bpa_ppl.errors import DataError
@@ -89,7 +89,7 @@ def test_choices_do_not_depend_on_how_a_file_is_read(
     features = ("x", "lm", "by=u", "by=v", "by=w")
     settings = {"column": "by", "values": ["u", "v", "w"]}
     source = SourceRecord(source="indicators", settings=settings, feature_names=features[2:])
-    record = Record(recipe=RecipeRecord(sources=(source,)))
+    record = record_of(recipe=RecipeRecord(sources=(source,)))
     weights = rng.normal(1, 0.1, (4, 100, 5))
     posterior = name_weights(weights, features, fixed=Weights({"w": -1.0}), record=record)
     ways = [partial(iter_nbest, path, chunk=n) for n in ((1, 2) if format == "jsonl" else (2,))]

@@ -48,7 +48,7 @@ def test_the_posterior_is_checked_and_has_its_record(posterior: Path) -> None:
     comparison = recorded_comparison(data)
     assert comparison is not None
     assert (comparison.unit, comparison.evaluation) == ("chrf gain in words", "leave-one-out")
-    sources = as_weight_draws(data).record.recipe.sources
+    sources = as_weight_draws(data).adaptation.recipe.sources
     assert [source.label for source in sources] == ["consensus", "length"]
     weights, options = bpa.recorded_options(data)
     assert weights is None

@@ -15,8 +15,8 @@ from support.posteriors import (
     FeatureScale,
     ObservedRecord,
     PriorRecord,
-    Record,
     name_weights,
+    record_of,
     with_parts,
     with_record,
 )
@@ -286,7 +286,7 @@ def draws_of(seed: int, truth: tuple[float, float]) -> Draws:
         kind="weighted",
         log_weight=log_expit(-drawn @ rows.T).sum(axis=1)[None],
         constants={"canonical": mean, "prior_mean": mean, "prior_variance": variance},
-        record=Record(
+        record=record_of(
             likelihood=ComponentRecord("oracle"), observed=ObservedRecord(sentences=SENTENCES)
         ),
     )
@@ -333,7 +333,7 @@ def test_files_and_labels(posteriors: dict[str, Draws], tmp_path: Path) -> None:
 
 def test_posteriors_of_other_likelihoods_are_warned_about(posteriors: dict[str, Draws]) -> None:
     margin = ComponentRecord("margin", {"gamma": 2.0})
-    other = with_parts(posteriors["films"], record=Record(likelihood=margin))
+    other = with_parts(posteriors["films"], record=record_of(likelihood=margin))
     with pytest.warns(BpaWarning, match="different likelihoods"):
         bpa.learn_prior({"talks": posteriors["talks"], "films": other})
 

@@ -138,7 +138,7 @@ def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference
     draws = as_weight_draws(
         adapt(judged, CANONICAL, likelihood="risk", gain="quality", sampler="map")
     )
-    kappa, mean = draws.record.likelihood.settings["kappa"], [0.4, -0.2]
+    kappa, mean = draws.adaptation.likelihood.settings["kappa"], [0.4, -0.2]
 
     def loss(weights: Array) -> float:
         prior = norm.logpdf(weights, mean, np.sqrt(0.1)).sum()
@@ -157,7 +157,7 @@ def test_default_settings_are_derived_from_gains(lists: NBest, gain_values: Arra
     for name, setting, value in (("margin", "gamma", 2 / spread), ("risk", "kappa", 1 / spread)):
         posterior = adapt(judged, CANONICAL, likelihood=name, gain="quality", sampler="map")
         expected = {"name": name, setting: pytest.approx(value, rel=0.005)}
-        assert as_weight_draws(posterior).record.likelihood.plain == expected
+        assert as_weight_draws(posterior).adaptation.likelihood.plain == expected
     assert Risk(kappa=2.0).log_concave_start() == Margin(gamma=4.0)
     graded = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]).with_extras(grade=[1, 9])
     scored = observe(prepare(graded, gain="grade", likelihood="risk"))
@@ -320,7 +320,7 @@ def test_only_judged_candidates_of_a_list_are_compared() -> None:
         adapt(judged, CANONICAL, likelihood="pairs", gain="quality", sampler="map")
     )
     settings = {"exponent": 0.5, "power": 0.0, "unit": None}
-    assert draws.record.likelihood.plain == {"name": "pairs", **settings}
+    assert draws.adaptation.likelihood.plain == {"name": "pairs", **settings}
     known = ~np.isnan(gain)
     sizes = np.add.reduceat(known, lists.offsets[:-1])
     rest = lists.regroup(slice(None), np.flatnonzero(known), sizes)
@@ -341,7 +341,7 @@ def test_intervals_of_the_default_are_not_too_narrow() -> None:
         lists = lists.with_extras(grade=graded.ravel())
         options = {"gain": "grade", "prior": Isotropic(variance={"x": 1.0, "y": 1.0})}
         draws = as_weight_draws(adapt(lists, None, sampler="imh:draws=200,chains=2", **options))
-        assert draws.record.likelihood.plain["power"] == 0.75
+        assert draws.adaptation.likelihood.plain["power"] == 0.75
         low, high = np.quantile(draws.flat, [0.05, 0.95], axis=0)
         inside.append((low < true) & (true < high))
     assert np.sum(inside) > 66  # of 80; intervals of 90 % have fewer in one of 37 runs

@@ -19,7 +19,7 @@ import pytest
 import xarray
 from support import reference_model
 from support.command_line import run
-from support.posteriors import inference_data
+from support.posteriors import inference_data, read_weight_draws
 from support.raising import raises
 from xarray import Dataset, DataTree
 
@@ -43,7 +43,6 @@ from bpa_ppl.posterior.arviz_functions import (
     to_arviz_data,
     to_datasets,
 )
-from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.opening import open_posterior
 
 FEATURES = ["judge_a", "judge_b"]

@@ -27,6 +27,8 @@ from support.posteriors import (
     draws_of_all_kinds,
     external_posterior,
     inference_data,
+    name_weights,
+    read_weight_draws,
     with_record,
 )
 from support.raising import raises
@@ -39,6 +41,7 @@ from bpa_ppl import (
     Reranker,
     WeightDraws,
     Weights,
+    as_draws,
     as_weight_draws,
     check,
     point_weights,
@@ -47,10 +50,9 @@ from bpa_ppl import (
 )
 from bpa_ppl.posterior.arviz_data import SCHEMA_VERSION, to_arviz, to_groups
 from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_arviz_data, to_datasets
-from bpa_ppl.posterior.files import from_bytes, read_weight_draws, seal, to_bytes, unseal
+from bpa_ppl.posterior.files import from_bytes, seal, to_bytes, unseal
 from bpa_ppl.posterior.groups import Group
 from bpa_ppl.posterior.record import Record
-from bpa_ppl.posterior.weight_draws import name_weights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -196,6 +198,25 @@ def test_rejects_groups_without_end(
         file["posterior"]["top"] = top(file)
     with raises(DataError, "damaged", match="posterior.nc"):
         read_posterior(path)
+
+
+def test_main_sites_are_read_back(tmp_path: Path) -> None:
+    """They keep the names of their cells; files of before recorded only those of weights."""
+    coords = {"school": ("a", "b")}
+    values = {"theta": np.ones((2, 5, 2)), "tau": np.ones((2, 5))}
+    draws = Draws(values, main=("theta",), dims={"theta": ("school",)}, coords=coords)
+    write_posterior(draws, tmp_path / "main.nc")
+    again = as_draws(read_posterior(tmp_path / "main.nc"))
+    assert (again.main, again.main_names) == (("theta",), ("a", "b"))
+    tree = to_arviz(draws)
+    del tree.attrs["main_sites"]
+    assert (as_draws(tree).main, as_draws(tree).names[0]) == ((), "theta[a]")
+    tree = to_arviz(draws_of_all_kinds())
+    assert tree.attrs.pop("main_sites") == '["weights"]'
+    assert as_draws(tree).main_names == NAMES
+    tree.attrs["main_sites"] = '["none"]'
+    with raises(DataError, parameter="sampled", match="the sampled site 'none'"):
+        as_draws(tree)
 
 
 def _nested(file: h5py.File) -> None:

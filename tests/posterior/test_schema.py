@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from msgspec import Struct, structs
-from support.posteriors import draws_of_all_kinds
+from support.posteriors import AdaptationRecord, draws_of_all_kinds
 
 from bpa_ppl import NBest, add_features, from_records, read_nbest
 from bpa_ppl.posterior.arviz_data import SCHEMA, SCHEMA_VERSION, to_groups
@@ -68,7 +68,7 @@ def name_features() -> Iterator[str]:
 
 def describe_schema() -> list[str]:
     """Return the lines of the list."""
-    fields = dict.fromkeys(describe_fields(Record))
+    fields = dict.fromkeys([*describe_fields(Record), *describe_fields(AdaptationRecord)])
     return [f"{SCHEMA} {SCHEMA_VERSION}", *fields, *describe_groups(), *name_features()]
 
 

@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 
 import bpa_ppl as bpa
+from bpa_ppl.adaptation_record import GainColumn, RecipeRecord
 from bpa_ppl.evaluation.compare_ways import to_record
 from bpa_ppl.evaluation.simple_ways import Way
 from bpa_ppl.gains.column import Column
-from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.weight_draws import name_weights
 from support import reference_model
-from support.posteriors import with_record
+from support.posteriors import record_of, with_record
 
 NAMES = ("LM0", "TM0", "Length")
 SIMPLE = (Way.FIRST, Way.TOTAL, Way.CANONICAL, Way.MEAN, Way.FEATURE, Way.SYSTEM, Way.RIDGE)
 MQM = Column(column="mqm")
-JUDGED = Record(recipe=RecipeRecord(gain=GainColumn(MQM.column, MQM.negative)))
+JUDGED = record_of(recipe=RecipeRecord(gain=GainColumn(MQM.column, MQM.negative)))
 
 
 def lists(seed: int, count: int = 9, *, missing: bool = False) -> bpa.NBest:

@@ -16,8 +16,19 @@ from msgspec import structs
 from scipy.signal import lfilter
 
 from bpa_ppl import Draws, WeightDraws, Weights, as_weight_draws
+from bpa_ppl.adaptation_record import (
+    AdaptationRecord,
+    ComponentRecord,
+    FeatureScale,
+    GainColumn,
+    ObservedRecord,
+    PriorRecord,
+    RecipeRecord,
+    SourceRecord,
+)
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.evaluation.compare_ways import BaselineComparison, read_comparison
+from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.arviz_functions import (
     InferenceData,
     arviz_version,
@@ -26,23 +37,9 @@ from bpa_ppl.posterior.arviz_functions import (
     to_datasets,
 )
 from bpa_ppl.posterior.draws import name_array
-from bpa_ppl.posterior.files import read_weight_draws
 from bpa_ppl.posterior.groups import label_groups
-from bpa_ppl.posterior.record import (
-    ComponentRecord,
-    FeatureScale,
-    Figures,
-    Finding,
-    FromPrior,
-    GainColumn,
-    ObservedRecord,
-    PriorRecord,
-    RecipeRecord,
-    Record,
-    SamplerRecord,
-    SourceRecord,
-)
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.posterior.record import Figures, Finding, FromPrior, Record, SamplerRecord
+from bpa_ppl.weight_draws import name_weights, read_weight_draws
 
 NAMES = ("LM0", "TM0", "WP0")
 CHAINS, DRAWS, SENTENCES = 2, 60, 5
@@ -133,9 +130,16 @@ def draws_of_all_kinds(**changes: Any) -> WeightDraws:
 D = TypeVar("D", Draws, WeightDraws)
 
 
+def record_of(base: Record | None = None, **fields: Any) -> Record:
+    """Return a record with other values of some fields, of its own or of `AdaptationRecord`."""
+    own = {name: fields.pop(name) for name in {*fields} & {*Record.__struct_fields__}}
+    record = structs.replace(Record() if base is None else base, **own)
+    return structs.replace(AdaptationRecord.of(record), **fields).add_to(record)
+
+
 def with_record(draws: D, **fields: Any) -> D:
-    """Return draws whose record has other values of some fields."""
-    record = structs.replace(draws.record, **fields)
+    """Return draws whose record has other values of some fields, see `record_of`."""
+    record = record_of(draws.record, **fields)
     if isinstance(draws, WeightDraws):
         return with_parts(draws, record=record)
     return replace(draws, record=record)
@@ -155,4 +159,4 @@ def with_check(posterior: Draws | WeightDraws) -> Draws:
 
 def recorded_comparison(posterior: Any) -> BaselineComparison | None:
     """Return the comparison with simple ways that a posterior records."""
-    return read_comparison(as_weight_draws(posterior).record)
+    return read_comparison(as_weight_draws(posterior).adaptation)

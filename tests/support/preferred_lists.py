@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 import bpa_ppl as bpa
+from bpa_ppl.adaptation_record import ObservedRecord
 from bpa_ppl.evaluation.simple_ways import Way
-from bpa_ppl.posterior.record import ObservedRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
-from bpa_ppl.posterior.weight_draws import name_weights
+from bpa_ppl.weight_draws import name_weights
+from support.posteriors import record_of
 
 NAMES = ("good", "fair", "noise")
 #: A simulated judge prefers larger values of these weights.
@@ -75,7 +76,7 @@ def posterior(pool: bpa.NBest, seed: int = 0) -> bpa.Draws:
         log_likelihood={"oracle": -np.abs(rng.normal(1.0, 0.2, size=(2, 100, len(ids))))},
         constants={"canonical": np.zeros(3)},
         sentence_ids=np.array(ids),
-        record=Record(observed=ObservedRecord(kind="preferences"), start="none"),
+        record=record_of(observed=ObservedRecord(kind="preferences"), start="none"),
     )
 
 

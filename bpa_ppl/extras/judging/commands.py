@@ -16,7 +16,7 @@ from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
 from bpa_ppl.errors import UsageError, unknown_name
 from bpa_ppl.features.recipe import choose_roles, roles_for
-from bpa_ppl.posterior.files import read_weight_draws
+from bpa_ppl.weight_draws import read_weight_draws
 
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Judges"
@@ -133,12 +133,12 @@ def judges(
     if output is not None and output.suffix.lower() not in _PICTURES:
         raise unknown_name("ending", output.suffix, _PICTURES, "output", owner=output)
     draws = read_weight_draws(posterior)
-    paths = list(nbest) or shared.recorded_lists(draws.record)
+    paths = list(nbest) or shared.recorded_lists(draws.adaptation)
     if not paths:
         message = "a posterior that does not record it needs the file of its lists: give it"
         raise UsageError(message, parameter="nbest", code="missing-argument")
-    reading = reading.of_recorded(draws.record, paths)
-    keep_recorded_files(draws.record, *paths, output=output)
+    reading = reading.of_recorded(draws.adaptation, paths)
+    keep_recorded_files(draws.adaptation, *paths, output=output)
     lists = reading.read_together(paths, judgements or (), roles=roles_for(draws))
     result = value_judges(draws, lists, unchecked=unchecked)
     print(json.dumps(result.as_dict(), indent=2) if as_json else result)

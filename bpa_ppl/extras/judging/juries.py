@@ -37,11 +37,10 @@ from bpa_ppl.evaluation.simple_ways import values_of
 from bpa_ppl.gains.judged import Judged
 from bpa_ppl.lists.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.posterior.arviz_data import as_weight_draws
-from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
 from bpa_ppl.samplers.laplace import Laplace
 from bpa_ppl.sampling.finish import make_draws
 from bpa_ppl.sampling.run_sampler import SamplerRun, draw
+from bpa_ppl.weight_draws import WEIGHTS, WeightDraws, as_weight_draws
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -246,7 +245,7 @@ def judges(posterior: Posterior, lists: NBest, *, unchecked: bool = False) -> Ju
     with capture_notes(), NUMPYRO_LOCK, jax.enable_x64(True):  # the notes are those of `adapt`
         target, reason = log_density(lists, start, **options), ""
         adaptation = require_adaptation(target)
-        if adaptation.observed.hashes() != draws.record.data:
+        if adaptation.observed.hashes() != draws.adaptation.data:
             reason = "these are not the lists that the posterior was adapted to: pass those"
         if target.model is not log_linear or target.prior.other is not None:
             reason = "only the default model with a Gaussian prior can be fitted without a judge: "
@@ -264,7 +263,7 @@ def judges(posterior: Posterior, lists: NBest, *, unchecked: bool = False) -> Ju
         curve = refits.learn_curve(lists, start, options)
         remaining, further = refits.forecast(sample)
         rows, correlation, effective = *refits.make_rows(sample), refits.count_effective()
-    reliability = Reliability.of(draws.record)
+    reliability = Reliability.of(draws.adaptation)
     promises = () if reliability is None else tuple(map(reliability.promise, _PROMISES))
     return Judges(rows, unit, curve, effective, correlation, remaining, further, promises)
 

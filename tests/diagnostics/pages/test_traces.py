@@ -1,7 +1,8 @@
-"""Traces: what is drawn is the posterior's own draws, per standard deviation, and their ranks."""
+"""Traces: what is drawn is the posterior's own draws, and their ranks."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import same_color
 from support.html_outline import Outline
-from support.posteriors import FeatureScale, Record, autoregressive, name_array, name_weights
+from support.posteriors import autoregressive, name_array, name_weights
 from support.raising import raises
 
 from bpa_ppl import DataError, Draws, UsageError, WeightDraws, plot_trace
@@ -88,21 +89,31 @@ def test_ranks_of_a_chain_that_is_higher_are_far_from_uniform() -> None:
     assert np.ptp([*heights(values)[3], 0.5]) > 0.4
 
 
-def test_weights_are_drawn_per_standard_deviation(
+def test_draws_are_drawn_in_the_units_of_the_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scales = {"LM0": FeatureScale(3.0), "TM0": FeatureScale(0.1)}
     drawn = []
     monkeypatch.setattr(
         "bpa_ppl.diagnostics.pages.traces.draw_traces",
         lambda *arguments: drawn.append(arguments) or draw_traces(*arguments),
     )
-    draws = chains(record=Record(feature_scales=scales)).draws
-    write_traces(draws, tmp_path / "t.png", ["LM0"])
+    draws = chains().draws
+    write_traces(
+        draws,
+        tmp_path / "t.png",
+        ["LM0"],
+        html=True,
+        show=lambda draws: (replace(draws, values={"weights": draws.array * 3.0}), "In thirds."),
+        describe=lambda draws: f"of {draws.kind}",
+    )
     ((scaled, names, _),) = drawn
     assert names == ["LM0"]
-    np.testing.assert_allclose(scaled.array, draws.array * [3.0, 0.1])
-    np.testing.assert_allclose(scaled.warmup["weights"], draws.warmup["weights"] * [3.0, 0.1])
+    np.testing.assert_array_equal(scaled.array, draws.array * 3.0)
+    page = Outline((tmp_path / "t.html").read_text(encoding="utf-8"))
+    assert any("In thirds." in text for text in page.texts)
+    assert "of chains" in page.texts
+    plain = plot_trace(draws, ["LM0"]).axes[1].lines[0]
+    np.testing.assert_array_equal(plain.get_ydata(), draws.array[0, :, 0])
 
 
 def test_those_that_mix_worst_are_drawn() -> None:

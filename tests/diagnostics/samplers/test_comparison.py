@@ -27,11 +27,11 @@ from support.posteriors import (
     ComponentRecord,
     ObservedRecord,
     PriorRecord,
-    Record,
     autoregressive,
     inference_data,
     name_array,
     name_weights,
+    record_of,
 )
 from support.raising import raises
 
@@ -45,7 +45,6 @@ from bpa_ppl import (
     compare,
     from_lists,
 )
-from bpa_ppl.diagnostics.pages.provenance import compare_data
 from bpa_ppl.diagnostics.samplers.comparison import (
     AGREES,
     DIFFERS,
@@ -342,7 +341,7 @@ def test_rounded_values_are_named() -> None:
 def recorded(**changes: object) -> Draws:
     """Draws with what `adapt` records of its data and of its model."""
     known = {
-        "record": Record(
+        "record": record_of(
             observed=ObservedRecord(sentences=3, gain="ter"),
             likelihood=ComponentRecord("margin", {"gamma": 2.0}),
             prior=PriorRecord("isotropic", {"variance": 0.1}),
@@ -359,7 +358,7 @@ def recorded(**changes: object) -> Draws:
     ("changes", "named"),
     [
         (
-            {"record": Record(observed=ObservedRecord(sentences=4))},
+            {"record": record_of(observed=ObservedRecord(sentences=4))},
             "number of sentences is 4, not 3",
         ),
         ({"sentence_ids": np.array([0, 2, 1])}, "sentence_ids"),
@@ -367,11 +366,11 @@ def recorded(**changes: object) -> Draws:
         ({"observed": {"oracle": np.array([4, 1, 2])}}, "values of oracle"),
         ({"observed": {"oracle": np.array([4, 1])}}, "values of oracle"),
         (
-            {"record": Record(likelihood=ComponentRecord("oracle"))},
+            {"record": record_of(likelihood=ComponentRecord("oracle"))},
             "oracle.*, not .*margin.*gamma.*2.0",
         ),
         (
-            {"record": Record(prior=PriorRecord("horseshoe"))},
+            {"record": record_of(prior=PriorRecord("horseshoe"))},
             "horseshoe.*, not .*isotropic.*variance.*0.1",
         ),
         ({"constants": {"prior_mean": np.ones(3)}}, "values of prior_mean"),
@@ -467,7 +466,7 @@ def test_posteriors_of_other_data_are_not_compared() -> None:
         return as_weight_draws(adapt(lists, {"a": 1, "b": 1}, gain="score", sampler="map"))
 
     one = adapted()
-    assert set(one.record.data) == {"texts", "features", "oracles", "gains"}
+    assert set(one.adaptation.data) == {"texts", "features", "oracles", "gains"}
     reversed_columns = adapted(features=features[:, ::-1], feature_names=names[::-1], origin="x")
     check_same_posterior("other", reversed_columns.draws, one.draws)
     others = {
@@ -476,6 +475,6 @@ def test_posteriors_of_other_data_are_not_compared() -> None:
         "gains": adapted(gain=1e-3),
     }
     for name, other in others.items():
-        assert compare_data(one.record, other.record) == [name]
+        assert one.adaptation.compare_data(other.adaptation) == [name]
         with raises(DataError, "mismatch", match=name):
             check_same_posterior("other", other.draws, one.draws)

@@ -170,6 +170,6 @@ def test_the_line_adapts_to_the_gain(
     fast = ("--sampler", "map", "--prior", "isotropic:variance=0.5,mean=0")
     succeed(*shlex.split(command)[1:], *fast)
     draws = read_weight_draws("posterior.nc")
-    assert draws.record.observed is not None
-    assert draws.record.observed.gain == gain
+    assert draws.adaptation.observed is not None
+    assert draws.adaptation.observed.gain == gain
     assert features <= set(draws.features)

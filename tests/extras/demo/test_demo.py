@@ -45,7 +45,7 @@ def test_posterior_converges_and_is_written(demo: Demo) -> None:
     posterior = read_posterior(demo.files[0])
     assert str(check(posterior)) == str(demo.report)
     draws = as_weight_draws(posterior)
-    (source,) = draws.record.recipe.sources
+    (source,) = draws.adaptation.recipe.sources
     assert (source.source, source.file_hashes) == ("lm", ())
     learned = json.loads(draws.draws.constants["feature_source_0"][0])
     assert len(learned["lines"]) == demo.lines

@@ -302,7 +302,7 @@ def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Dr
     }
     for message, changed in adapted.items():
         parts = {part: {"name": name, "settings": {}} for part, name in changed.items()}
-        other = with_record(posterior, options={**(posterior.record.options or {}), **parts})
+        other = with_record(posterior, options={**(posterior.adaptation.options or {}), **parts})
         with pytest.raises(bpa.DataError, match=message):
             judges(other, lists)
     tied = lists.without("preferences").with_sentence_extras(ties=[[[0, 1]]] * len(lists))

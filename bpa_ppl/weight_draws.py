@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +15,17 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.names import find_repeated
+from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.draws import Draws, name_array
+from bpa_ppl.posterior.arviz_data import as_draws, from_groups
+from bpa_ppl.posterior.draws import Draws, check_finite, name_array
+from bpa_ppl.posterior.files import name_file, read_groups
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights, match
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.arviz_data import Posterior
 
 POINTS = ("mean", "mode", "draw")
 WEIGHTS = "weights"
@@ -30,8 +38,10 @@ SLIP, RATER = "slip", "rater"
 #: The dimensions of the features, of the weights that were not adapted, and of the sentences.
 FEATURE, OTHER_FEATURE, FIXED_FEATURE = "feature", "other_feature", "fixed_feature"
 SENTENCE = "sentence"
-#: The constant with the weights that were not adapted.
-FIXED = "fixed"
+#: The constant with the weights that were not adapted, and what was observed of each list.
+FIXED, ORACLE = "fixed", "oracle"
+#: How weights of features are named, for messages.
+_MAKE_WEIGHTS = "docs/how-to/other-programs.md shows how to name the weights of features"
 
 #: Constants of the prior of the weights that have one value for each feature; all such constants.
 PRIOR_BY_FEATURE = ("prior_mean", "prior_variance", "prior_log_deviation")
@@ -40,7 +50,7 @@ BY_FEATURE = ("canonical", "agreement", *PRIOR_BY_FEATURE, "mode")
 DIMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys((WEIGHTS, *BY_FEATURE), (FEATURE,)),
     **dict.fromkeys(("oracle_score", "observation_weight", "observation_rater"), (SENTENCE,)),
-    "oracle": (SENTENCE,),
+    ORACLE: (SENTENCE,),
     "prior_covariance": (FEATURE, OTHER_FEATURE),
     FIXED: (FIXED_FEATURE,),
 }
@@ -58,7 +68,8 @@ class WeightDraws:
             `observation_weight` and `observation_rater` along `sentence`; each if known.
 
     Raises:
-        DataError: if the weights do not have the shape of the features, or two have one name.
+        DataError: if the weights do not have the shape of the features, two have one name, or an
+            attribute of the adaptation has another type.
 
     >>> weights = name_weights(
     ...     [[[1.0, 0.0], [2.0, 0.0]], [[3.0, 1.0], [2.0, 1.0]]],
@@ -77,14 +88,18 @@ class WeightDraws:
     draws: Draws
 
     def __str__(self) -> str:
-        return str(self.draws)
+        return f"{self.draws}\nadapted   {self.adaptation.observed}"
 
     def __post_init__(self) -> None:
-        """Refuse weights that are not those of the features."""
+        """Refuse weights that are not those of the features, and attributes of another type."""
         shape, count = self.weights.shape, len(self.features)
         if shape[2:] != (count,):
             message = f"weights has the shape {shape}: it must be (chains, draws, {count} features)"
             raise DataError(message, parameter="values", code="mismatch")
+        others = self.draws.coords.get(OTHER_FEATURE, self.features)
+        if "prior_covariance" in self.draws.constants and tuple(map(str, others)) != self.features:
+            message = f"prior_covariance is not of the features {list_names(self.features)}: adapt "
+            raise DataError(f"{message}again", code="mismatch")
         names, values = self.draws.coords.get(FIXED_FEATURE, ()), self._fixed_values
         if len(names) != len(values) or values.dtype.kind not in "iuf":
             problem = "the fixed weights are not numbers with names (fixed_feature): adapt again"
@@ -92,6 +107,7 @@ class WeightDraws:
         if twice := find_repeated((*self.features, *self.fixed)):
             message = f"two weights of {quote(twice[0])}: rename one"
             raise DataError(message, parameter="features", code="duplicate")
+        _ = self.adaptation  # refuses attributes of another type
 
     @cached_property
     def features(self) -> tuple[str, ...]:
@@ -118,6 +134,11 @@ class WeightDraws:
     def record(self) -> Record:
         """How the draws were made."""
         return self.draws.record
+
+    @cached_property
+    def adaptation(self) -> AdaptationRecord:
+        """To which lists the weights were adapted, and how."""
+        return AdaptationRecord.of(self.record)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -164,7 +185,7 @@ class WeightDraws:
     @property
     def lacks_canonical(self) -> bool:
         """Whether there are no canonical weights, or they are not recorded as such."""
-        return self.canonical is None or not self.record.canonical
+        return self.canonical is None or not self.adaptation.canonical
 
     @property
     def sentence_sites(self) -> tuple[str, ...]:
@@ -328,6 +349,81 @@ def name_weights(
     )
 
 
+def as_weight_draws(posterior: Posterior, *, finite: bool = True) -> WeightDraws:
+    """Return any posterior with draws of `weights` as draws of the weights of features.
+
+    A table of weights becomes as many features as it has cells, named by their coordinates.
+
+    Raises:
+        DataError: as `as_draws`, or if there are no weights with names.
+        UsageError: if it is not a posterior.
+
+    >>> from xarray import Dataset, DataTree
+    >>> data = Dataset({"weights": (("chain", "draw"), np.zeros((2, 10)))})
+    >>> weights = as_weight_draws(DataTree.from_dict({"posterior": data}))
+    >>> weights.weights.shape, weights.features
+    ((2, 10, 1), ('weights',))
+    """
+    draws = as_draws(posterior, finite=False)
+    is_labelled = draws.dims.get(WEIGHTS) == (FEATURE,) and FEATURE in draws.coords
+    if WEIGHTS not in draws.main or not is_labelled:
+        draws = _label_weights(draws)
+    chosen = np.asarray(draws.observed.get(ORACLE, 0))
+    if chosen.dtype.kind == "f":  # positions, to which predictions add a fraction
+        positions = np.floor(chosen).astype(np.int64)
+        draws = replace(draws, observed={**draws.observed, ORACLE: positions})
+    if finite:
+        check_finite(draws)
+    return WeightDraws(draws)
+
+
+def read_weight_draws(path: str | Path) -> WeightDraws:
+    """Load a posterior of `weights` from NetCDF as plain arrays, without ArviZ and xarray.
+
+    Raises:
+        DataError: naming the file, if it is damaged or has no finite draws of named weights.
+
+    >>> from bpa_ppl.posterior.files import write_posterior
+    >>> write_posterior(name_weights(np.array([[[0.5], [1.5]]]), ("LM0",)), "posterior.nc")
+    >>> read_weight_draws("posterior.nc").mean.tolist()
+    [1.0]
+    """
+    groups, attrs = read_groups(path)
+    with name_file(path):
+        return as_weight_draws(from_groups(groups, attrs))
+
+
+def _label_weights(draws: Draws) -> Draws:
+    """Return draws whose variable `weights` has the one dimension `feature`, named by its labels.
+
+    Raises:
+        DataError: if there is no such variable, or it has no names.
+    """
+    if WEIGHTS not in draws.values:
+        problem = f"no variable {WEIGHTS} in the posterior, but {list_names(draws.values)}"
+        message = f"{problem}: only compare, check and trace take any variables; {_MAKE_WEIGHTS}"
+        raise DataError(message, code="no-data")
+    weights, dims = np.asarray(draws.values[WEIGHTS]), draws.dims.get(WEIGHTS, ())
+    if "bpa_ppl" in draws.record.versions and FEATURE not in dims:
+        message = "the posterior has no weights of features: adapt to lists with this model"
+        raise DataError(message, code="no-data")
+    shape = weights.shape[2:]
+    if len(shape) == 1 and {*dims}.isdisjoint(draws.coords):
+        raise DataError(f"{WEIGHTS} have no names of features: {_MAKE_WEIGHTS}", code="bad-name")
+    named = dims or (f"{WEIGHTS}_dim_{k}" for k in range(len(shape)))
+    labels = [draws.coords.get(dim, range(n)) for dim, n in zip(named, shape, strict=True)]
+    names = tuple(", ".join(map(str, cell)) or WEIGHTS for cell in product(*labels))
+    return replace(
+        draws,
+        values={**draws.values, WEIGHTS: weights.reshape(*weights.shape[:2], len(names))},
+        warmup={name: x for name, x in draws.warmup.items() if name != WEIGHTS or len(shape) == 1},
+        prior={name: x for name, x in draws.prior.items() if name != WEIGHTS or len(shape) == 1},
+        main=(WEIGHTS,),
+        dims={**draws.dims, WEIGHTS: (FEATURE,)},
+        coords={**draws.coords, FEATURE: names},
+    )
+
+
 def standardise(draws: Draws) -> Draws | None:
     """Return draws of each weight times the standard deviation of its feature within lists.
 
@@ -335,15 +431,16 @@ def standardise(draws: Draws) -> Draws | None:
     those of the adaptation; None if the posterior does not record their spread, or has no weights
     of features.
 
-    >>> from bpa_ppl.posterior.record import FeatureScale
-    >>> record = Record(feature_scales={"LM0": FeatureScale(spread=3.0)})
+    >>> from bpa_ppl.adaptation_record import FeatureScale
+    >>> record = AdaptationRecord(feature_scales={"LM0": FeatureScale(spread=3.0)}).add_to()
     >>> standardise(name_weights([[[0.5]]], ("LM0",), record=record).draws).mean.tolist()
     [1.5]
     >>> standardise(name_weights([[[0.5]]], ("LM0",)).draws)
     """
     if WEIGHTS not in draws.main:
         return None
-    weights, scales = WeightDraws(draws), draws.record.feature_scales
+    weights = WeightDraws(draws)
+    scales = weights.adaptation.feature_scales
     if not scales.keys() >= {*weights.features, *weights.fixed}:
         return None
     of_fixed = np.array([scales[name].spread for name in weights.fixed])
@@ -367,6 +464,18 @@ def standardise(draws: Draws) -> Draws | None:
         prior=scaled(draws.prior),
         constants=scaled(constants),
     )
+
+
+def show_standardised(draws: Draws) -> tuple[Draws, str]:
+    """Return draws to plot, weights standardised if possible, and a sentence on their unit.
+
+    >>> show_standardised(name_weights([[[0.5]]], ("LM0",)).draws)[1]
+    'Weights are in raw units.'
+    """
+    scaled = standardise(draws)
+    if scaled is None:
+        return draws, "Weights are in raw units." if WEIGHTS in draws.main else ""
+    return scaled, "Weights are per standard deviation."
 
 
 def find_ids(
