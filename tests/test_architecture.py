@@ -45,6 +45,7 @@ LAYERS = (
     ("decoding",),
     ("adapting",),
     ("diagnostics.samplers",),
+    ("adapting.simulation",),
     ("sklearn",),
     ("cli",),
     ("__main__",),
