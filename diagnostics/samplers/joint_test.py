@@ -72,7 +72,7 @@ def measure_joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Dis
     adjusted by the same splits (Westfall & Young 1993).
 
     Args:
-        draws: of a sampler, with the features of the reference in the same order.
+        draws: of a sampler, with the variables of the reference in the same order.
         reference: draws of a long run.
         seed: of the thinned draws and of the splits.
 

@@ -40,7 +40,7 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
     """
     runs = [as_draws(posterior) for posterior in posteriors]
     if len({(run.names, run.weighted) for run in runs}) > 1:
-        problem = "the runs of one sampler must agree in features and log_weight"
+        problem = "the runs of one sampler must agree in variables and log_weight"
         raise DataError(problem, code="mismatch")
     length = min(run.shape[1] for run in runs)
     if length < _MIN_DRAWS:
