@@ -203,8 +203,8 @@ def compare(
 ) -> Comparison:
     """Compare draws with reference draws, or with another run, and say whether they agree.
 
-    All continuous variables that the posteriors have in common are compared, of those of `adapt`
-    the sampled ones; of variables without a variance only the quantiles.
+    All continuous variables that the posteriors have in common are compared, of those of `sample`
+    and `adapt` the sampled ones; of variables without a variance only the quantiles.
     `docs/how-to/is-my-sampler-right.md` explains the tests. The verdict is
 
     * `not converged` if all runs together fail `check`, or those of the reference do, which needs

@@ -138,7 +138,7 @@ def bound_bias(draws: Draws, reference: Draws) -> tuple[float, str]:
 
     It is in posterior standard deviations of the reference. For each weight, it is the difference
     of the means plus the quantile of Student's t times the errors of both. The largest holds for
-    all weights at once (an intersection-union test, Berger 1982).
+    all variables at once (an intersection-union test, Berger 1982).
 
     >>> from bpa_ppl.posterior.draws import name_array
     >>> def draws(seed, count):

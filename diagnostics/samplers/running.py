@@ -55,7 +55,7 @@ REFERENCE = "nuts"
 _Timed = list[Draws] | Exception
 #: Difference between the seeds of the reference run and of the first run.
 _SEED_OFFSET = 1_000_000
-#: Seconds of the statistics of a sampler, with 14 weights and as many draws as by default.
+#: Seconds of the statistics of a sampler, with 14 variables and as many draws as by default.
 _STATISTICS_SECONDS = 1.0
 
 
