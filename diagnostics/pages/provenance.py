@@ -39,18 +39,6 @@ def read_attributes(record: Record) -> dict[str, str]:
     return {k.replace("_", " "): text for k, text in shown.items() if text}
 
 
-def compare_data(record: Record, other: Record) -> list[str]:
-    """Return the kinds of data whose hashes differ between two posteriors, see `Sentences.hashes`.
-
-    >>> from bpa_ppl.posterior.record import Record
-    >>> one, other = (Record(data={"texts": "5f", "gains": gains}) for gains in "ab")
-    >>> compare_data(one, other)
-    ['gains']
-    """
-    theirs = other.data
-    return [n for n, value in record.data.items() if theirs.get(n, value) != value]
-
-
 def describe_difference(draws: Draws, other: Draws, name: str) -> str:
     """Return one sentence: whether a repeated adaptation has the same draws, or why it has not.
 

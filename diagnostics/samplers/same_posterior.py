@@ -9,22 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.names import find_positions
-from bpa_ppl.diagnostics.pages.provenance import compare_data
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import to_attributes
 
 #: What the names of constants of the prior begin with.
 _PRIOR = "prior_"
-#: What a record says of the model.
-_COMPONENTS = ("likelihood", "prior")
+#: Attributes of the model, with settings by name; and that of the data, with hashes by name.
+_COMPONENTS, _DATA = ("likelihood", "prior"), "data"
 
 
 def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     """Refuse draws with other data or another model; properties that are not recorded are ignored.
 
     Compared are the cells of the main sites; what was observed, and the constants `prior_…`, by the
-    labels of their dimensions; the likelihood and the prior in the record, and hashes of the data.
+    labels of their dimensions; and the attributes `likelihood`, `prior` and `data`.
 
     Args:
         name: of the draws, for the message.
@@ -44,9 +43,7 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
         problems = [f"only one of both has {list_names(unshared)}"]
     else:
         problems = [*_compare_arrays(draws, expected), *_compare_components(draws, expected)]
-    if not problems and (other_data := compare_data(draws.record, expected.record)):
-        problems = [f"it was made from other {', '.join(other_data)}"]
-    if problems:
+    if problems := problems or [*_compare_hashes(draws, expected)]:
         problem = f"{name} is a posterior of other data or another model: {min(problems)}"
         remedy = "only posteriors of the same data, model and prior can be compared"
         raise DataError(f"{problem}; {remedy}", code="mismatch")
@@ -92,11 +89,21 @@ def _are_equal(value: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 def _compare_components(draws: Draws, expected: Draws) -> Iterator[str]:
     """Yield what differs in the likelihood and the prior that both record."""
-    ours, theirs = (to_attributes(one.record) for one in (draws, expected))
     for what in _COMPONENTS:
-        if {what} <= ours.keys() & theirs.keys() and ours[what] != theirs[what]:
-            texts = (
-                ", ".join(f"{key}={value}" for key, value in one[what].items())
-                for one in (ours, theirs)
-            )
+        ours, theirs = (_read_attribute(one, what) for one in (draws, expected))
+        if ours and theirs and ours != theirs:
+            texts = (", ".join(f"{k}={v}" for k, v in one.items()) for one in (ours, theirs))
             yield f"its {what} is {', not '.join(texts)}"
+
+
+def _compare_hashes(draws: Draws, expected: Draws) -> Iterator[str]:
+    """Yield what differs in the hashes of data that both record."""
+    ours, theirs = (_read_attribute(one, _DATA) for one in (draws, expected))
+    if names := [name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]]:
+        yield f"it was made from other {', '.join(sorted(names))}"
+
+
+def _read_attribute(draws: Draws, name: str) -> dict[str, Any]:
+    """Return a recorded attribute with values by name; empty if there is none of this form."""
+    value = to_attributes(draws.record).get(name)
+    return value if isinstance(value, dict) else {}
