@@ -50,7 +50,6 @@ from scipy.stats import norm
 from bpa_ppl import NBest, Weights, check, from_lists, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import Target
 from bpa_ppl.diagnostics.check.convergence import compare_beginning
@@ -58,6 +57,7 @@ from bpa_ppl.diagnostics.check.diagnostic import list_components
 from bpa_ppl.diagnostics.check.of_samplers import Divergences
 from bpa_ppl.posterior.weight_draws import name_weights
 from bpa_ppl.samplers.imh import accept
+from bpa_ppl.sampling.finish import draw_posterior
 
 CHAINS, DRAWS, WARMUP, DEGREES, SCALE = 4, 1000, 100, 20.0, 1.1
 

@@ -67,11 +67,11 @@ from scipy.optimize import minimize
 
 from bpa_ppl import compare
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior.arviz_functions import InferenceData, to_arviz_data, to_datasets
 from bpa_ppl.posterior.groups import label_groups
+from bpa_ppl.sampling.finish import draw_posterior
 
 FOLDER = DATA / "posteriordb"
 #: K of arK, which the shape of its parameters depends on.

@@ -54,6 +54,7 @@ from bpa_ppl import (
 )
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl.adapting.published import Heuristic, perturb, weight_vectors
 from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.diagnostics.samplers.moments import holm
@@ -64,7 +65,6 @@ from bpa_ppl.gains.bleu import BLEU
 from bpa_ppl.gains.gains import count_statistics, resolve
 from bpa_ppl.gains.ter import TER
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.samplers.published import Heuristic, perturb, weight_vectors
 
 METRICS = {"ter": TER(), "bleu": BLEU()}
 #: The number of unigrams among the counts of BLEU.

@@ -240,13 +240,13 @@ def adapt_in_steps(path: str) -> None:
     Then two parts of a step are repeated, to print their seconds.
     """
     from bpa_ppl.adapting.build import build_target
-    from bpa_ppl.adapting.finish import draw_posterior
     from bpa_ppl.adapting.observe import observe
     from bpa_ppl.adapting.prepare import prepare
     from bpa_ppl.adapting.prior import choose_prior
     from bpa_ppl.adapting.warn import warn_about
     from bpa_ppl.evaluation.leave_one_out import leave_out
     from bpa_ppl.evaluation.simple_ways import fit_ways
+    from bpa_ppl.sampling.finish import draw_posterior
 
     steps, start = {_START: (process_time(), peak_memory())}, process_time()
 
@@ -273,7 +273,7 @@ def adapt_in_steps(path: str) -> None:
     finish("writing")
     used, mib = resource.getrusage(resource.RUSAGE_SELF), peak_memory()
     steps["draws: sampling"] = draws.record.sampler.seconds or 0.0, steps["draws"][1]
-    judged = target.adaptation.judged.scored(observed.gain)
+    judged = target.source.judged.scored(observed.gain)
     weights, start = bpa.as_weight_draws(draws), process_time()
     for _ in fit_ways(judged, weights):
         pass

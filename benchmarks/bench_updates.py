@@ -22,7 +22,7 @@ from measuring import Table, canonical, draw_lists, few, read_lists, run_tables
 from scipy.special import logsumexp, softmax
 
 import bpa_ppl as bpa
-from bpa_ppl.adapting.build import require_adaptation
+from bpa_ppl.adapting.adaptation import require_adaptation
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.oracle import Risk
 from bpa_ppl.posterior.arviz_data import as_weight_draws

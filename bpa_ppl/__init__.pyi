@@ -2,8 +2,8 @@
 
 from bpa_ppl.adapting.adapt import adapt as adapt, log_density as log_density
 from bpa_ppl.evaluation.describe import describe as describe
-from bpa_ppl.adapting.finish import to_posterior as to_posterior
-from bpa_ppl.adapting.sample import sample as sample
+from bpa_ppl.adapting.to_posterior import to_posterior as to_posterior
+from bpa_ppl.sampling.sample import sample as sample
 from bpa_ppl.adapting.settings import recorded_options as recorded_options
 from bpa_ppl.decoding.choices import Choices as Choices
 from bpa_ppl.decoding.point import point_weights as point_weights

@@ -7,7 +7,8 @@ from bpa_ppl.adapting.prepare import Prepared as Prepared, prepare as prepare
 from bpa_ppl.adapting.prior import choose_prior as choose_prior
 from bpa_ppl.adapting.settings import Settings as Settings
 from bpa_ppl.decoding.rules import Rule as Rule
-from bpa_ppl.densities.target import Sampled as Sampled, Target as Target
+from bpa_ppl.adapting.weights_target import WeightsTarget as WeightsTarget
+from bpa_ppl.densities.target import Hints as Hints, Sampled as Sampled, Target as Target
 from bpa_ppl.diagnostics.check.advice import Advice as Advice
 from bpa_ppl.diagnostics.check.diagnostic import Diagnostic as Diagnostic, Run as Run
 from bpa_ppl.features.source import FeatureSource as FeatureSource

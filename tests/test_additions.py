@@ -109,7 +109,7 @@ def test_recipe_works_in_another_package(
     ("installed_recipe", "recipe", "built_in", "tolerance"),
     [
         ("likelihood", ("tempered", {"temperature": 1.0}), "oracle", 1e-4),
-        ("sampler", ("from-the-prior", {"draws": 5000}), "imh", 0.1),
+        ("sampler", ("slice", {"draws": 1000}), "imh", 0.1),
     ],
     indirect=["installed_recipe"],
 )

@@ -43,7 +43,7 @@ SOURCES = {name: module_source(name) for name in sorted(set().union(*map(module_
 #: Their examples draw many samples, or compile many programs.
 LONG = {
     "bpa_ppl.adapting.adapt",
-    "bpa_ppl.adapting.sample",
+    "bpa_ppl.sampling.sample",
     "bpa_ppl.densities.model_target",
     "bpa_ppl.diagnostics.samplers.calibration",
     "bpa_ppl.diagnostics.samplers.comparison",

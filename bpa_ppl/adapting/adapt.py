@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
+
+from msgspec import structs
 
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting.build import build_target
-from bpa_ppl.adapting.finish import Finished, finish
 from bpa_ppl.adapting.indicators import choose_indicators
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import Prepared, prepare
 from bpa_ppl.adapting.prior import choose_prior
-from bpa_ppl.adapting.run_sampler import run_sampler
 from bpa_ppl.adapting.settings import ResolvedSettings, Settings, record_settings, resolve_settings
 from bpa_ppl.adapting.warn import warn_about
-from bpa_ppl.densities.target import NUMPYRO_LOCK, Target
+from bpa_ppl.adapting.weights_target import WeightsTarget
+from bpa_ppl.densities.target import NUMPYRO_LOCK
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.arviz_functions import prepare_arviz
 from bpa_ppl.posterior.weight_draws import WeightDraws
+from bpa_ppl.sampling.finish import Finished, finish
+from bpa_ppl.sampling.run_sampler import run_sampler
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
@@ -91,7 +95,7 @@ def run_adaptation(
     *,
     reading: Mapping[str, Any] | None = None,
 ) -> Finished:
-    """Adapt as `adapt` does, and return plain draws, their check and their comparison.
+    """Adapt as `adapt` does, and return plain draws and their check.
 
     Args:
         lists: as for `adapt`.
@@ -105,11 +109,13 @@ def run_adaptation(
     target = _build(prepared)
     progress = prepared.settings.progress
     run = run_sampler(target, prepared.sampler, seed=prepared.settings.seed, progress=progress)
+    draws, report = finish(run, progress=progress)
     options = record_settings(weights, settings.given)
-    return finish(run, options=options, reading=reading, progress=progress)
+    record = structs.replace(draws.record, options=options, reading=dict(reading or {}))
+    return Finished(replace(draws, record=record), report)
 
 
-def _build(prepared: Prepared) -> Target:
+def _build(prepared: Prepared) -> WeightsTarget:
     """Return the density of the posterior: all steps from the lists to the target."""
     warn_about(prepared)
     observed = observe(prepared)
@@ -118,7 +124,9 @@ def _build(prepared: Prepared) -> Target:
     return build_target(prepared, observed, prior)
 
 
-def log_density(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> Target:
+def log_density(
+    lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
+) -> WeightsTarget:
     """Return the log density of the posterior that `adapt` samples, with the arguments of `adapt`.
 
     Raises:

@@ -2,52 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import jax
 
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl.adapting.adaptation import Adaptation
+from bpa_ppl.adapting.common_scale import transform_for
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.adapting.prior import log_scale
-from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, inspect_model
-from bpa_ppl.densities.weights_target import make_weights_target
-from bpa_ppl.errors import UsageError
-from bpa_ppl.gains.judged import Judged
+from bpa_ppl.adapting.weights_target import WeightsTarget, make_weights_target
+from bpa_ppl.densities.target import NUMPYRO_LOCK, inspect_model
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.record import PriorRecord
 
 
-@dataclass(frozen=True, eq=False)
-class Adaptation:
-    """What the posterior of an adaptation was made from.
-
-    Attributes:
-        prepared: the lists, the weights and the settings.
-        observed: what was observed of the lists.
-        likelihood: with all its settings.
-        prior: the record of the prior; None if the model does not use it.
-    """
-
-    prepared: Prepared
-    observed: Observed
-    likelihood: Likelihood
-    prior: PriorRecord | None
-
-    @property
-    def judged(self) -> Judged:
-        """What was observed, for the gains of choices."""
-        prepared, observed = self.prepared, self.observed
-        if observed.choices is not None:
-            return Judged.by_preferences(prepared.lists, observed.choices.answers)
-        gains = prepared.judged.gains if observed.gains is None else observed.gains
-        return replace(prepared.judged, lists=observed.lists, gains=gains)
-
-
-def build_target(prepared: Prepared, observed: Observed, prior: Prior) -> Target:
+def build_target(prepared: Prepared, observed: Observed, prior: Prior) -> WeightsTarget:
     """Return the log density of the posterior, with what its draws record.
 
     Args:
@@ -63,7 +36,7 @@ def build_target(prepared: Prepared, observed: Observed, prior: Prior) -> Target
     >>> prepared = prepare(lists, {"LM0": 0.5})
     >>> observed = observe(prepared)
     >>> target = build_target(prepared, observed, choose_prior(observed, prepared))
-    >>> target.features, target.dimension, target.adaptation.prior.name
+    >>> target.features, target.dimension, target.source.prior.name
     (('LM0',), 1, 'isotropic')
     """
     # Nothing has been asked yet of judges to come.
@@ -77,26 +50,15 @@ def build_target(prepared: Prepared, observed: Observed, prior: Prior) -> Target
         warn_user(f"the model {prepared.model_name} observes {unused}: {remedy}")
     record = prior.record if target.uses_prior else None
     log_scale(record, target.match)
-    adaptation = Adaptation(prepared, observed, likelihood, record)
+    adaptation = Adaptation(prepared, observed, likelihood, record, target.match)
     coords = {dim: names for dim, names in observed.coords.items() if names}
-    return replace(target, adaptation=adaptation, coords=coords)
-
-
-def require_adaptation(target: Target) -> Adaptation:
-    """Return what a target was made from.
-
-    Raises:
-        UsageError: if it is not that of `log_density`.
-    """
-    if not isinstance(target.adaptation, Adaptation):
-        problem = "this density lacks the data that a posterior records: make it by log_density"
-        raise UsageError(problem, code="missing-setting")
-    return target.adaptation
+    hints = replace(target.hints, suit=transform_for)
+    return replace(target, source=adaptation, coords={**target.coords, **coords}, hints=hints)
 
 
 def make_target(
     prepared: Prepared, observed: Observed, prior: Prior, likelihood: Likelihood
-) -> Target:
+) -> WeightsTarget:
     """Return the log density of the posterior for a likelihood with all its settings."""
     # Prepared lists have weights that may be fixed since they were observed.
     table = observed.table(prepared.match, domains=prepared.model is not log_linear)

@@ -13,9 +13,9 @@ from bpa_ppl.adapting.build import make_target
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.adapting.prior import choose_prior
+from bpa_ppl.adapting.weights_target import choose_coordinates
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import NUMPYRO_LOCK
-from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.log_linear import log_linear

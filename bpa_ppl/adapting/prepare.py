@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
+from bpa_ppl.adapting.published import PublishedSampler
 from bpa_ppl.adapting.settings import ResolvedSettings, Settings, resolve_settings
-from bpa_ppl.densities.weights_target import Model
+from bpa_ppl.adapting.weights_target import Model
 from bpa_ppl.errors import DataError, wrong_type
 from bpa_ppl.features.matching import MatchedLists, match_lists
 from bpa_ppl.features.recipe import recipe_for
@@ -241,7 +242,7 @@ def _default_likelihood(
 ) -> Likelihood:
     """Return the likelihood of a published sampler, else that of the gain."""
     default = choose_likelihood(gain, lists, of_two=of_two)
-    if sampler.likelihood is None or default.observes != "gains":
+    if not isinstance(sampler, PublishedSampler) or default.observes != "gains":
         return default
     log_info(
         f"{SAMPLERS.name_of(sampler)} takes the likelihood that it was published with, "

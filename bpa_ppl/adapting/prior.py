@@ -36,14 +36,14 @@ from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import reporter
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.prepare import Prepared
-from bpa_ppl.densities.mode import find_mode
-from bpa_ppl.densities.target import NUMPYRO_LOCK, unflatten
-from bpa_ppl.densities.weights_target import (
+from bpa_ppl.adapting.weights_target import (
     choose_coordinates,
     make_weights_target,
     prior_variances,
     project_prior,
 )
+from bpa_ppl.densities.mode import find_mode
+from bpa_ppl.densities.target import NUMPYRO_LOCK, unflatten
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.lists.nbest import NBest, standardise
 from bpa_ppl.models.log_linear import log_linear

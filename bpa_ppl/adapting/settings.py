@@ -24,7 +24,7 @@ from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights, split_arguments
 
 if TYPE_CHECKING:  # they load ArviZ and JAX
-    from bpa_ppl.densities.weights_target import Model
+    from bpa_ppl.adapting.weights_target import Model
     from bpa_ppl.posterior.arviz_data import Posterior
 
 #: The arguments of `adapt` that a preset chooses, as the papers of Sanchis-Trilles and Casacuberta

@@ -10,9 +10,9 @@ import jax
 import numpy as np
 
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, inspect_model
-from bpa_ppl.densities.weights_target import Model
+from bpa_ppl.adapting.adaptation import require_adaptation
+from bpa_ppl.adapting.weights_target import Model, WeightsTarget
+from bpa_ppl.densities.target import NUMPYRO_LOCK, inspect_model
 from bpa_ppl.diagnostics.samplers.calibration import Simulation, label_cells, simulate
 from bpa_ppl.errors import UsageError
 from bpa_ppl.gains.gains import AnyGain, resolve
@@ -77,7 +77,7 @@ def make_lists_simulation(
     return make_density_simulation(density)
 
 
-def make_density_simulation(density: Target) -> Simulation:
+def make_density_simulation(density: WeightsTarget) -> Simulation:
     """Return how the oracles or answers of a density of lists are simulated, for `calibrate`.
 
     Args:
@@ -104,7 +104,7 @@ def make_density_simulation(density: Target) -> Simulation:
     return Simulation(labels, partial(simulate, density, tuple(labels)), partial(_given, density))
 
 
-def _given(density: Target, simulated: dict[str, Any]) -> Target:
+def _given(density: WeightsTarget, simulated: dict[str, Any]) -> WeightsTarget:
     """Return the posterior given simulated oracles, by site."""
     oracle = simulated[_OBSERVED].astype(density.lists.oracle.dtype)
     lists = density.lists._replace(oracle=oracle)

@@ -45,6 +45,7 @@ def adapt(
     from bpa_ppl.adapting.adapt import run_adaptation
     from bpa_ppl.adapting.settings import recorded_options, resolve_settings
     from bpa_ppl.diagnostics.pages.provenance import describe_difference
+    from bpa_ppl.evaluation.compare_ways import read_comparison
 
     if not weights and like is None:
         message = "give canonical weights (a file, none or equal), or a posterior with --like"
@@ -71,9 +72,9 @@ def adapt(
     lists = reading.read_together(nbest, judgements or (), roles=roles)
     flags = shared.given_options(formats=reading.formats)
     with use_scheduler(scheduler):
-        posterior, report, comparison = run_adaptation(lists, start, resolved, reading=flags)
+        posterior, report = run_adaptation(lists, start, resolved, reading=flags)
     write_posterior(posterior, output)
-    if report and comparison is not None:
+    if report and (comparison := read_comparison(posterior.record)) is not None:
         shared.echo_status(comparison, quiet)
     passed = f"{report.title} (bpa check {output} prints the diagnostics)"
     shared.echo_status(passed if report else report, quiet)

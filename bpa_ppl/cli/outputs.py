@@ -32,6 +32,9 @@ _COLUMNS = ("features", "exclude", "categorical", "domain")
 _FIELDS = ("prompt_id", "extract", "baseline", "question", "first", "second")
 #: The parameters whose texts do not name files; those of all others may name inputs.
 WORDS: Final = (*_COLUMNS, *_FIELDS, "point", "rater", "kind")
+#: The parameter whose text begins with the name of a format, which is no file; its settings may
+#: name some.
+_FORMAT = "format"
 
 
 def check_outputs(bound: inspect.BoundArguments) -> None:
@@ -63,7 +66,11 @@ def check_outputs(bound: inspect.BoundArguments) -> None:
                 outputs[name] += [Path(value).parent / f"{Path(value).stem}.html"]
     for name, value in options.items():
         if name not in (*OUTPUTS, *WORDS):
-            names = expand_patterns(_texts(msgspec.to_builtins(value, enc_hook=str)))
+            plain = msgspec.to_builtins(value, enc_hook=str)
+            several = plain if isinstance(plain, dict) else {name: plain}
+            if isinstance(text := several.get(_FORMAT), str):
+                several = {**several, _FORMAT: text.partition(":")[2]}
+            names = expand_patterns(_texts(several))
             inputs.update(chain(names, *map(_files_of_lists, names)))
     require_distinct(outputs, inputs)
 

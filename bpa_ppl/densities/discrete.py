@@ -18,12 +18,12 @@ _OTHERWISE = (
 )
 
 
-def find_discrete(sites: Mapping[str, Any], *, has_lists: bool) -> tuple[str, ...]:
+def find_discrete(sites: Mapping[str, Any], *, enumerable: bool) -> tuple[str, ...]:
     """Return the discrete latent sites of a trace.
 
     Args:
         sites: of the trace.
-        has_lists: whether it is a model of lists, whose discrete sites are not summed out.
+        enumerable: whether discrete sites can be summed out.
 
     Raises:
         UsageError: if there is one that cannot be summed out; or there are, and a site has several
@@ -34,7 +34,7 @@ def find_discrete(sites: Mapping[str, Any], *, has_lists: bool) -> tuple[str, ..
     discrete = {name: site for name, site in latent.items() if site["fn"].support.is_discrete}
     for name, site in discrete.items():
         problem, remedy = f"the site {name} of the model is discrete", _OTHERWISE
-        if has_lists:
+        if not enumerable:
             problem += ", and samplers need a density of real values"
         elif not site["fn"].has_enumerate_support:
             problem += ", and its values cannot be enumerated"

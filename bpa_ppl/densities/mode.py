@@ -37,7 +37,6 @@ from bpa_ppl.densities.target import (
     without_start,
 )
 from bpa_ppl.errors import DataError, UsageError, list_names
-from bpa_ppl.posterior.weight_draws import WEIGHTS
 
 _NO_MODE = "use the sampler nuts, which needs no mode"
 #: A site starts at the median of this many draws of its prior.
@@ -54,18 +53,18 @@ _APART, _NEGLIGIBLE_NATS = 3.0, 7.0
 
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
-def start_at_medians(target: Target, mean: Any = None) -> Sites:
-    """Return z at the medians of the prior; weights at a mean, if their support contains it."""
+def start_at_medians(target: Target, given: Sites) -> Sites:
+    """Return z at the medians of the prior, or at given values that the supports contain."""
     seeded = handlers.seed(target.program, jax.random.key(0))
-    start = partial(_initial_value, mean)
+    start = partial(_initial_value, given)
     values = handlers.substitute(seeded, substitute_fn=start)
     return unconstrain_sites(handlers.trace(values).get_trace(*target.data))
 
 
-def _initial_value(mean: Any, site: Any) -> Any:
-    """Return the start of a site: the mean of the weights, else the median of draws of its prior.
+def _initial_value(given: Sites, site: Any) -> Any:
+    """Return the start of a site: a given value, else the median of draws of its prior.
 
-    `partial(_initial_value, mean)` is an initialisation strategy of NumPyro.
+    `partial(_initial_value, given)` is an initialisation strategy of NumPyro.
     """
     if site["type"] != "sample" or site["is_observed"] or site["fn"].support.is_discrete:
         return init_to_uniform(site)
@@ -77,12 +76,12 @@ def _initial_value(mean: Any, site: Any) -> Any:
 
     draws = jax.vmap(draw)(jax.random.split(options["rng_key"], _START_DRAWS))
     median = transform(jnp.median(draws, axis=0))
-    if mean is None or site["name"] != WEIGHTS:
+    if (value := given.get(site["name"])) is None:
         return median
-    # A mean outside of the support, or at its edge, is not the value of any finite z.
-    z = transform.inv(mean)
-    same = jnp.isfinite(z).all() & jnp.allclose(transform(z), mean, rtol=1e-6, atol=1e-9)
-    return jnp.where(same, mean, median)
+    # A value outside of the support, or at its edge, is not the value of any finite z.
+    z = transform.inv(value)
+    same = jnp.isfinite(z).all() & jnp.allclose(transform(z), value, rtol=1e-6, atol=1e-9)
+    return jnp.where(same, value, median)
 
 
 def is_usable_start(target: Target, z: Sites) -> bool:
@@ -116,8 +115,14 @@ def _site_densities(target: Target, z: Sites) -> tuple[Sites, dict[str, Sites]]:
     return densities(z), jax.tree.map(jnp.sum, jax.jacrev(densities)(z))
 
 
-def make_start_error(target: Target, z: Sites) -> UsageError:
-    """Return the error of a model whose density cannot be sampled from a value of z."""
+def make_start_error(target: Target, z: Sites, remedy: str = "") -> UsageError:
+    """Return the error of a model whose density cannot be sampled from a value of z.
+
+    Args:
+        target: the posterior.
+        z: the start.
+        remedy: what else the user may do where the density is 0.
+    """
     values = {name: constrain(target, z)[name] for name in inspect_model(target).latent}
     densities, slopes, values = jax.device_get((*_site_densities(target, z), values))
     infinite = [name for name, density in densities.items() if not np.isfinite(density)]
@@ -127,8 +132,7 @@ def make_start_error(target: Target, z: Sites) -> UsageError:
     ]
     if zero:
         problem = f"density of the site {zero[0]} of the model is 0"
-        remedy = "bound sites by distributions such as TruncatedNormal"
-        remedy += ", or change canonical weights" if target.has_lists else ""
+        remedy = f"bound sites by distributions such as TruncatedNormal{remedy}"
     elif infinite:
         problem = f"log density of the site {infinite[0]} of the model is not a number"
         remedy = "logarithms, roots and scales need positive values, such as those of jnp.exp"
@@ -141,7 +145,7 @@ def make_start_error(target: Target, z: Sites) -> UsageError:
 
 def is_too_large(target: Target) -> bool:
     """Return whether a program has too many values for Newton's method."""
-    return not target.is_log_linear and target.dimension > _MOST_SEARCHED
+    return not target.hints.log_concave and target.dimension > _MOST_SEARCHED
 
 
 @jax.jit
@@ -184,8 +188,8 @@ def _difference_gradients(target: Target, position: Float64) -> tuple[float, Flo
 def find_mode(target: Target, *, last_step: bool = True) -> Mode:
     """Find the mode from the starting point.
 
-    The default model is log-concave, so that the search converges from anywhere; for other models
-    this finds a local mode. Where a program has no second derivative, BFGS searches by gradients,
+    Of a log-concave posterior the search converges from anywhere; of others this finds a local
+    mode. Where a program has no second derivative, BFGS searches by gradients,
     and the Hessian at its end is that of their differences.
 
     Args:
@@ -221,8 +225,8 @@ def mode_of(target: Target) -> Mode:
 def modes_of(target: Target) -> list[Mode]:
     """Return the modes of a posterior that were found, the most probable first; searched once.
 
-    That of the weights of lists has one. Of a program with at most 50 values, the search also
-    starts at draws of the prior and at uniform places. Modes are three posterior standard
+    Where a posterior may have several, and has at most 50 values, the search also starts at draws
+    of the prior and at uniform places. Modes are three posterior standard
     deviations apart, and have at least a thousandth of the mass of the most probable one.
     """
     if not target.modes:
@@ -233,7 +237,7 @@ def modes_of(target: Target) -> list[Mode]:
 
 def may_have_several(target: Target) -> bool:
     """Return whether other modes of a posterior are searched."""
-    return not target.has_lists and target.dimension <= _MAX_VALUES
+    return not target.hints.one_mode and target.dimension <= _MAX_VALUES
 
 
 def has_several_modes(target: Target) -> bool:
@@ -266,12 +270,12 @@ def draw_places(target: Target, count: int, seed: int) -> Float64:
 def scatter_starts(target: Target, chains: int, seed: int) -> Float64:
     """Return a start for each chain, (chains, d), for samplers that adapt themselves.
 
-    They are near all modes in turn, if several were found. Those of another program than lists are
-    scattered around the medians of its prior otherwise, by up to 2: chains that all start at one
-    place may all stay at the same mode.
+    They are near all modes in turn, if several were found, and near the start of a posterior of one
+    mode. Otherwise they are scattered around the medians of the prior, by up to 2: chains that all
+    start at one place may all stay at the same mode.
     """
     centre = np.asarray(target.initial_position)
-    if target.has_lists or has_several_modes(target):
+    if target.hints.one_mode or has_several_modes(target):
         near = target.initial_positions(chains, seed)
         return spread_over_modes(target, near, centre)
     starts = centre + draw_places(target, chains, seed)

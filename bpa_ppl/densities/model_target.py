@@ -312,7 +312,7 @@ def _find_constant(target: Target) -> set[str]:
 def _find_start(target: Target) -> Sites:
     """Return z at the medians of the prior, or at a random place with a finite density."""
     with explain_errors(target.model):
-        medians: Sites = start_at_medians(target)
+        medians: Sites = start_at_medians(target, {})
         if is_usable_start(target, medians):
             return medians
         rng = np.random.default_rng([SEARCH_SEED, 7])

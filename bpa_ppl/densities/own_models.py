@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from inspect import unwrap
 from pathlib import Path
@@ -24,19 +24,12 @@ from numpyro.distributions import (
 from numpyro.ops.provenance import eval_provenance
 from numpyro.primitives import Messenger
 
-from bpa_ppl.errors import BpaError, UsageError, list_names
-from bpa_ppl.posterior.weight_draws import WEIGHTS
+from bpa_ppl.errors import BpaError, UsageError
 
-#: The plate over the sentences.
-SENTENCE = "sentence"
-#: The lists among the sites of a model.
-LISTS = "the lists"
 #: The dimensions of all draws in ArviZ data.
 DIMENSIONS = ("chain", "draw")
 #: What begins the names of modules whose distributions are right.
 _PACKAGES = ("numpyro.", "bpa_ppl.")
-#: The dimensions of the weights of lists.
-OF_FEATURES = ("feature", "other_feature")
 
 
 def model_error(problem: str, code: str) -> UsageError:
@@ -49,23 +42,14 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
 
     Args:
         model: a NumPyro program.
-        features: the number of free features; None if the site `weights` has no special meaning.
-        sentences: the number of sentences; None without lists.
 
     >>> import numpyro
-    >>> model = CheckedSites(lambda: numpyro.plate("sentence", 3), features=2, sentences=5)
-    >>> model()
+    >>> CheckedSites(lambda: numpyro.plate("rows", 5, subsample_size=3))()
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: the plate sentence of the model has 3 members, but there are 5 ...
+    bpa_ppl.errors.UsageError: the plate rows of the model has a subsample_size: leave it out, ...
     """
 
-    def __init__(
-        self,
-        model: Callable[..., Any],
-        features: int | None = None,
-        sentences: int | None = None,
-    ):
-        self._features, self._sentences = features, sentences
+    def __init__(self, model: Callable[..., Any]):
         self._names = set[str]()
         super().__init__(model)
 
@@ -84,39 +68,26 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
                 "not-supported",
             )
         if kind == "plate":
-            self._check_plate(name, *site["args"])
+            self.check_plate(name, *site["args"])
         if kind in ("sample", "deterministic"):
             if name in self._names:
                 problem = f"the model has two sites {name}: give each site its own name"
                 raise model_error(problem, "duplicate")
             self._names.add(str(name))
-        if (
-            kind in ("sample", "deterministic")
-            and self._features is not None
-            and name in OF_FEATURES
-        ):
-            problem = f"the site {name} of the model has the name of a dimension of the weights"
-            raise model_error(f"{problem}: rename it", "bad-name")
         if kind == "sample" and not site["is_observed"]:
-            self._check_prior(name, site)
+            self.check_prior(name, site)
 
     def postprocess_message(self, site: dict[str, Any]) -> None:
-        """Refuse log densities, and weights, of other shapes than they need."""
+        """Refuse log densities of other shapes than they need."""
         if site["type"] == "sample":
             _check_density_shapes(site)
-        if self._features is None or site.get("name") != WEIGHTS:
-            return
-        if site["type"] in ("sample", "deterministic"):
-            require_shape(np.shape(site["value"]), self._features)
 
-    def _check_prior(self, name: Any, site: Mapping[str, Any]) -> None:
+    def check_prior(self, name: Any, site: Mapping[str, Any]) -> None:
+        """Refuse a latent site whose distribution cannot be sampled."""
         problem = f"the site {name} of the model"
         if isinstance(_find_base(site["fn"]), Delta):
             problem += " is constant, so that it has no density: make it a numpyro.deterministic"
             raise model_error(problem, "not-supported")
-        if self._features is not None and is_improper(site):
-            problem += " has an improper prior: give it a wide proper one, such as"
-            raise model_error(f"{problem} numpyro.distributions.Normal(0, 10)", "not-supported")
         try:
             if not site["fn"].support.is_discrete:
                 biject_to(site["fn"].support)
@@ -127,17 +98,11 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
             remedy = "write it by numpyro.infer.reparam, such as ProjectedNormalReparam"
             raise model_error(f"{problem} {remedy}", "not-supported") from error
 
-    def _check_plate(self, name: Any, size: int, subsample_size: int | None) -> None:
+    def check_plate(self, name: Any, size: int, subsample_size: int | None) -> None:
+        """Refuse a plate of a part of the data."""
         if subsample_size not in (None, size):
             problem = f"the plate {name} of the model has a subsample_size: leave it out, because"
             raise model_error(f"{problem} samplers need the density of all data", "not-supported")
-        if name == SENTENCE and self._sentences not in (None, size):
-            raise model_error(
-                f"the plate {SENTENCE} of the model has {size} members, but there are "
-                f"{self._sentences} sentences: write numpyro.plate('{SENTENCE}', "
-                "len(lists.oracle))",
-                "mismatch",
-            )
 
 
 class WithoutObjects(Messenger):  # type: ignore[misc] # NumPyro has no types
@@ -233,26 +198,6 @@ class Simulated(Messenger):  # type: ignore[misc] # NumPyro has no types
         site["is_observed"], site["value"] = False, None
         if site["name"] not in self.sites:
             self.sites.append(site["name"])
-
-
-def require_shape(shape: tuple[int, ...] | None, features: int, sites: Sequence[str] = ()) -> None:
-    """Raise a UsageError unless the site `weights` has one value for each free feature.
-
-    Args:
-        shape: of the site; None if there is none.
-        features: the number of free features.
-        sites: of the model, for the message.
-    """
-    if shape != (features,):
-        problem = f"its shape is {shape}"
-        if shape is None:
-            problem = f"it has the sites {list_names(sites) or 'none'}; call "
-            problem += f'numpyro.deterministic("{WEIGHTS}", values) with the vector of all weights'
-        needed = f"the model needs a site `weights` of shape ({features},)"
-        raise UsageError(
-            f"{needed}, one value for each of the {features} free features: {problem}",
-            parameter="model",
-        )
 
 
 def _check_density_shapes(site: Mapping[str, Any]) -> None:
@@ -480,54 +425,3 @@ def find_parents(
 
     parents: dict[str, frozenset[str]] = eval_provenance(densities, **values, **data)
     return parents
-
-
-def find_unused(
-    program: Callable[..., None],
-    data: Mapping[str, Any],
-    latent: Mapping[str, Any],
-    observed: Sequence[str],
-) -> str | None:
-    """Return what the observations of a model do not depend on, as the end of a sentence.
-
-    Lists change the posterior of the weights if an observation depends on the lists, and on the
-    weights or a site that the weights depend on. None if one does.
-
-    Args:
-        program: a NumPyro program of lists and a prior.
-        data: its arguments by name, with the lists as `LISTS`.
-        latent: an array, or its shape and type, for each latent site.
-        observed: the observed sites.
-
-    Raises:
-        UsageError: if the weights depend on no latent site.
-
-    >>> import numpyro
-    >>> from numpyro.distributions import Normal
-    >>> def program(lists):
-    ...     numpyro.sample("weights", Normal(0.0, 1.0))
-    ...     numpyro.sample("gains", Normal(0.0, 1.0), obs=lists)
-    >>> find_unused(program, {LISTS: np.zeros(3)}, {"weights": np.zeros(())}, ["gains"])
-    'nothing that depends on its weights, so their posterior equals their prior'
-    """
-    parents = find_parents(program, data, latent)
-
-    def ancestors(name: str) -> set[str]:
-        """Return a site with all latent sites, and the lists, that it is computed from."""
-        names = {name}
-        for _ in parents:
-            names.update(*(parents.get(one, ()) for one in tuple(names)))
-        return names
-
-    of_weights = ancestors(WEIGHTS) & latent.keys()
-    if not of_weights:
-        problem = f"the site {WEIGHTS} of the model is a constant: draw it with numpyro.sample, or"
-        raise model_error(f"{problem} compute it from sites that are drawn", "not-supported")
-    if not observed:
-        return "nothing, so its posterior equals its prior"
-    related = [names for name in observed if of_weights & (names := ancestors(name))]
-    if not related:
-        return "nothing that depends on its weights, so their posterior equals their prior"
-    if not any(LISTS in names for names in related):
-        return "nothing that depends on its weights and the lists, so the lists change nothing"
-    return None

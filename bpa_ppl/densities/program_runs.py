@@ -15,7 +15,7 @@ import numpy as np
 from numpyro import handlers
 
 from bpa_ppl.densities.own_models import explain_errors, model_error
-from bpa_ppl.densities.target import RUN_ONCE, Target, make_checked_program
+from bpa_ppl.densities.target import RUN_ONCE, Target
 from bpa_ppl.errors import BpaError
 
 _REMEDY = (
@@ -81,7 +81,7 @@ def _run(target: Target) -> dict[str, _Site]:
     """Return the sites of one run, compiled: JAX would compile each operation by itself."""
 
     def run(target: Target) -> dict[str, _Site]:
-        program = handlers.seed(make_checked_program(target), jax.random.key(0))
+        program = handlers.seed(target.checked_program(), jax.random.key(0))
         result = {}
         for name, site in handlers.trace(program).get_trace(*target.data).items():
             if site["type"] not in ("sample", "deterministic"):

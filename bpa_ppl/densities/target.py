@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -27,33 +27,24 @@ from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.discrete import count_plates, enumerate_sites, find_computed, find_discrete
 from bpa_ppl.densities.newton import Mode
 from bpa_ppl.densities.own_models import (
-    LISTS,
-    SENTENCE,
     CheckedSites,
     Simulated,
     explain_errors,
-    find_unused,
     is_factor,
     is_improper,
     is_of_numpyro,
     model_error,
     name_dimensions,
     refuse_parameters,
-    require_shape,
 )
 from bpa_ppl.densities.parametrisation import find_reparametrisations
 from bpa_ppl.errors import UsageError, list_names, wrong_value
-from bpa_ppl.models.likelihoods.likelihood import Likelihood
-from bpa_ppl.models.likelihoods.lists import Lists, find_order
-from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.draws import importance_weights, kish, total
-from bpa_ppl.posterior.record import Figures, Finding
-from bpa_ppl.posterior.weight_draws import WEIGHTS
-from bpa_ppl.weights import Match
+from bpa_ppl.posterior.draws import Draws, importance_weights, kish, total
+from bpa_ppl.posterior.record import Figures, Finding, Record
 
 #: The unconstrained values of the sites of a model, by name.
 Sites = dict[str, Any]
@@ -89,19 +80,9 @@ SEARCH_SEED = 0
 PRIOR_DRAWS = 1000
 #: If fewer of the first draws of the prior have weight, fewer than a hundred of all will have some.
 _FEW_LIKELY = 5
-_NO_FEATURES = Match((), np.zeros(0), np.zeros(0, bool))
 
-
-class ListData(NamedTuple):
-    """The data of a posterior of the weights of lists.
-
-    Attributes:
-        lists: the tabulated sentences, on JAX's device.
-        prior: of the free features.
-    """
-
-    lists: Lists
-    prior: Prior
+#: A sampler.
+S = TypeVar("S")
 
 
 class Coordinates(Protocol):
@@ -118,19 +99,61 @@ class Coordinates(Protocol):
         """Return values of z in these coordinates, such as the mode, as values of `original`."""
 
 
+class Source(Protocol):
+    """What a posterior was made from, and what its draws record of it."""
+
+    @property
+    def title(self) -> str:
+        """What is done by sampling, for the progress."""
+
+    def prepare_sampler(self, sampler: S, seed: int) -> S:
+        """Return a sampler with what it learns from the source."""
+
+    def record(self) -> Record:
+        """Return the record of what was prepared and observed."""
+
+    def label(self, target: Target, sampled: Sampled, draws: Draws) -> Draws:
+        """Return draws with the names and constants of the source."""
+
+    def conclude(self, draws: Draws, *, passed: bool) -> Draws:
+        """Return draws with what the source finds in them.
+
+        Args:
+            draws: with their names and constants.
+            passed: whether they have passed their check.
+        """
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What samplers may use of a posterior besides its density. By default nothing is known.
+
+    Attributes:
+        log_concave: whether the density is smooth and log-concave, or nearly so: the search for its
+            mode converges from anywhere, it does not jump, and its shape is near to a Gaussian.
+        one_mode: whether it has one mode, so that no others are searched.
+        gaussian_prior: whether the prior of all values is one Gaussian distribution.
+        in_threads: whether several threads may evaluate it at once (see `NUMPYRO_LOCK`).
+        hierarchy: why independent proposals cannot fit it, in words; empty if that is not known.
+        propose: returns proposals that fit it, for a seed, which samplers take in place of those
+            around the mode; None if it finds none.
+        suit: returns it in the coordinates in which a sampler samples it.
+    """
+
+    log_concave: bool = False
+    one_mode: bool = False
+    gaussian_prior: bool = False
+    in_threads: bool = False
+    hierarchy: str = ""
+    propose: Callable[[Target, int, Reporter], Any] | None = None
+    suit: Callable[[Any, Target], Target] | None = None
+
+
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=("data", "start"),
-    meta_fields=("model", "likelihood"),
-    drop_fields=(
-        "match",
-        "coordinates",
-        "adaptation",
-        "most_kept",
-        "flat",
-        "dims",
-        "coords",
-    ),
+    meta_fields=("model",),
+    drop_fields=("coordinates", "source", "hints", "most_kept", "flat", "dims", "coords"),
 )
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Target:
@@ -145,19 +168,17 @@ class Target:
     it is not compiled into the program: `jax.jit(run)(target, key)`. Data of the same shapes share
     one compilation.
 
-    It is the posterior of the weights of lists, by `log_density`, or that of any NumPyro program
-    with its arguments, by `make_model_target`, which has no likelihood, lists, prior or match.
+    `make_model_target` makes it of any NumPyro program with its arguments. That of the weights of
+    lists, by `log_density`, is a `WeightsTarget`.
 
     Attributes:
-        model: a NumPyro program of `data` and, if there is one, of `likelihood`.
-        data: its arguments, a pytree: the lists and the prior, or what another program observes.
+        model: a NumPyro program of `data`.
+        data: its arguments, a pytree.
         start: z by site, where searches and chains start.
-        likelihood: the last argument of a model of lists; None of another program.
-        match: the canonical weights, matched to the features of the lists; like the following ones
-            not part of the density, so that compiled functions have its default.
-        coordinates: what its values are, if they are not those of the sites of the model: see
-            `bpa_ppl.densities.weights_target`.
-        adaptation: what it was made from, see `bpa_ppl.adapting.build.require_adaptation`.
+        coordinates: what its values are, if they are not those of the sites of the model. Like the
+            following ones it is not part of the density: compiled functions have its default.
+        source: what it was made from, and what its draws record of it; None records the model.
+        hints: what samplers may use besides the density.
         most_kept: how many numbers of log likelihoods `evaluate` returns at most; none if there are
             more.
         flat: site -> the number of its cells that the density does not depend on, which are
@@ -165,74 +186,77 @@ class Target:
         dims: site -> the names of its dimensions, where they are not those of `inspect_model`.
         coords: dimension -> its labels.
         modes: what `bpa_ppl.densities.mode.modes_of` has found; empty before.
+        main: the sites that the posterior is for, as the weights of lists; see `Draws`.
+        enumerable: whether its discrete sites can be summed out.
+        has_factors: whether sites of `numpyro.factor` observe nothing.
 
-    >>> from bpa_ppl import from_lists, log_density
-    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> import numpyro
+    >>> from numpyro.distributions import HalfNormal, Normal
+    >>> from bpa_ppl.densities.model_target import make_model_target
+    >>> def model(y):
+    ...     scale = numpyro.sample("scale", HalfNormal(1.0))
+    ...     numpyro.sample("y", Normal(0.0, scale), obs=y)
+    >>> density = make_model_target(model, (np.array([0.5, -1.0]),))
     >>> with jax.enable_x64(True):
-    ...     density = log_density(lists, {"LM0": 0.5}, likelihood="oracle")
-    ...     z = density.initial_position
-    ...     print(jax.grad(density)(z).round(3), density.constrain(z), density.features)
-    [0.378] {'weights': Array([0.5], dtype=float64)} ('LM0',)
+    ...     z = jnp.zeros(1)
+    ...     print(jax.grad(density)(z).round(3), density.constrain(z))
+    [-0.75] {'scale': Array(1., dtype=float64)}
     >>> with jax.enable_x64(True):
-    ...     print(density.unflatten(z))  # for sites with constraints, unconstrained values
-    {'weights': Array([0.5], dtype=float64)}
+    ...     print(density.unflatten(z))
+    {'scale': Array(0., dtype=float64)}
     >>> density.dimension, density.initial_positions(chains=4, seed=0).shape
     (1, (4, 1))
-    >>> density.is_log_linear, density.lists.features
-    (True, 1)
 
     A kernel of NumPyro takes the program and its arguments:
 
     >>> len(density.data)  # of `density.program`
-    2
+    1
     """
 
     model: Callable[..., Any]
     data: Any
     start: Sites
-    likelihood: Likelihood | None = None
-    match: Match = _NO_FEATURES
     coordinates: Coordinates | None = None
-    adaptation: object = None
+    source: Source | None = None
+    hints: Hints = Hints()
     most_kept: float = np.inf
     flat: Mapping[str, int] = field(default_factory=dict)
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coords: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     modes: list[Mode] = field(init=False, default_factory=list)
+    main: ClassVar[tuple[str, ...]] = ()
+    enumerable: ClassVar[bool] = True
+    has_factors: ClassVar[bool] = True
 
     def program(self, *data: Any) -> None:
         """Run the model: a NumPyro program of the arrays of `data`."""
-        self.model(*data, *(() if self.likelihood is None else (self.likelihood,)))
+        self.model(*data)
 
-    @property
-    def has_lists(self) -> bool:
-        """Whether it is the posterior of the weights of lists, not that of another program."""
-        return self.likelihood is not None
+    def checked_program(self) -> CheckedSites:
+        """Return the program, which refuses sites that samplers cannot use."""
+        return CheckedSites(self.program)
 
-    @property
-    def lists(self) -> Lists:
-        """The tabulated sentences, see `require_lists`."""
-        return require_lists(self, "this sampler").lists
+    def name_dimensions(self, sites: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+        """Return the names of the dimensions of the sites of a trace: those of their plates."""
+        return name_dimensions(sites)
 
-    @property
-    def prior(self) -> Prior:
-        """The prior of the free features, see `require_lists`."""
-        return require_lists(self, "this sampler").prior
+    def find_unused(self, sites: Sites, latent: Sites, observed: Sequence[str]) -> str | None:
+        """Return what the observations do not depend on, if they must depend on something.
 
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The features that the site `weights` has a value for; none of another program."""
-        return self.match.free_names
+        Args:
+            sites: of a trace.
+            latent: an array, or its shape and type, for each latent site.
+            observed: the observed sites.
+        """
+        return None
 
-    @property
-    def uses_prior(self) -> bool:
-        """Whether the weights have the prior: a model may have `uses_prior = False`."""
-        return self.has_lists and bool(getattr(self.model, "uses_prior", True))
+    def order_observations(self) -> dict[str, np.ndarray]:
+        """Return the order of the observations of sites whose arrays have another one, by site."""
+        return {}
 
-    @property
-    def is_log_linear(self) -> bool:
-        """Whether the model is the log-linear one."""
-        return self.model is log_linear
+    def suited_to(self, sampler: Any) -> Target:
+        """Return the posterior in the coordinates in which a sampler samples it."""
+        return self if self.hints.suit is None else self.hints.suit(sampler, self)
 
     def restore(self, sampled: Sampled, seed: int) -> Sampled:
         """Return draws as those of the target whose coordinates were changed to these.
@@ -255,20 +279,13 @@ class Target:
     def draw_prior(self, seed: int) -> Sites:
         """Return 1,000 draws of the prior: of the latent sites, and of what is computed from them.
 
-        Computed sites with more than 10 million numbers are left out.
-        Of a model of lists, of the latent sites and of the weights. A site with an improper prior
+        Computed sites with more than 10 million numbers are left out. A site with an improper prior
         has places to start at instead.
         """
         info = inspect_model(self)
-        latent = info.latent
-        if self.is_log_linear and latent == (WEIGHTS,) and self.prior.other is None:
-            return {WEIGHTS: self.prior.sample(np.random.default_rng([seed, 5]), PRIOR_DRAWS)}
-        names = dict.fromkeys([WEIGHTS, *latent] if self.has_lists else latent)
-        if not self.has_lists:
-            sizes = {name: PRIOR_DRAWS * math.prod(info.shapes[name]) for name in info.shapes}
-            names |= dict.fromkeys(n for n in info.deterministic if sizes[n] <= MOST_COMPUTED)
-        draws: Sites = jax.device_get(_draw_prior(self, tuple(names), np.int64(seed)))
-        return draws
+        sizes = {name: PRIOR_DRAWS * math.prod(info.shapes[name]) for name in info.shapes}
+        computed = [name for name in info.deterministic if sizes[name] <= MOST_COMPUTED]
+        return draw_sites(self, tuple(dict.fromkeys((*info.latent, *computed))), seed)
 
     def __getstate__(self) -> dict[str, Any]:
         # JAX restores its own arrays in float32 where float64 is not enabled, as in a worker.
@@ -325,7 +342,7 @@ class Target:
 
     @property
     def initial_position(self) -> jax.Array:
-        """(d,) the mean of the prior for `weights`, the median for other sites; in float64."""
+        """(d,) where searches and chains start; in float64."""
         with jax.enable_x64(True):
             position: jax.Array = ravel_pytree(self.start)[0]
         return position
@@ -344,11 +361,13 @@ class Target:
         Raises:
             UsageError: if z has another shape.
 
-        >>> from bpa_ppl import from_lists, log_density
-        >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
-        >>> value, gradient = log_density(lists, {"LM0": 0.5}).value_and_gradient([0.5])
-        >>> value < 0, gradient.dtype
-        (True, dtype('float64'))
+        >>> import numpyro
+        >>> from numpyro.distributions import Normal
+        >>> from bpa_ppl.densities.model_target import make_model_target
+        >>> target = make_model_target(lambda: numpyro.sample("x", Normal(0.0, 1.0)))
+        >>> value, gradient = target.value_and_gradient([0.5])
+        >>> round(value, 3), gradient.tolist()
+        (-1.044, [-0.5])
         """
         point = to_floats(z, "z")
         with jax.enable_x64(True), _EVALUATION_LOCK:  # each thread has its own setting
@@ -361,24 +380,6 @@ class Target:
         """The value and the gradient, compiled for this density."""
         z = jax.ShapeDtypeStruct((self.dimension,), np.float64)
         return _value_and_gradient.lower(self, z).compile()
-
-
-def require_lists(target: Target, needed_by: str) -> ListData:
-    """Return the lists and the prior of a posterior of weights.
-
-    Args:
-        target: the target.
-        needed_by: what needs them, for the message.
-
-    Raises:
-        UsageError: if it is the posterior of another program.
-    """
-    if not target.has_lists:
-        remedy = "use the sampler nuts or rwm"
-        message = f"{needed_by} needs canonical weights of n-best lists: {remedy}"
-        raise UsageError(message, parameter="sampler", code="not-supported")
-    data: ListData = target.data
-    return data
 
 
 @jax.jit
@@ -402,14 +403,14 @@ class Sampled:
         mode: the flat z of the posterior's mode, if the sampler has found it.
         log_likelihood: observed site -> (C, D, …), if the sampler has computed it.
         constants: further arrays that are stored with the posterior, by name.
-        directions: (C, D, r) what was sampled in place of the weights, of which these draws are a
-            function and further draws from the prior; None if the weights themselves were.
+        directions: (C, D, r) what was sampled in place of the main site, of which these draws are a
+            function and further draws from the prior; None if the site itself was.
         figures: what the sampler reports of its run.
         findings: of the check of these draws, if the sampler has checked them.
 
-    Two chains of a hundred draws of three weights:
+    Two chains of a hundred draws of three values:
 
-    >>> Sampled(z={"weights": np.zeros((2, 100, 3))}, log_density=np.zeros((2, 100))).kind
+    >>> Sampled(z={"theta": np.zeros((2, 100, 3))}, log_density=np.zeros((2, 100))).kind
     'chains'
     """
 
@@ -441,19 +442,17 @@ class Structure(NamedTuple):
         latent: the sites that are sampled.
         deterministic: the sites that are computed from them.
         observed: the sites that have data.
-        factors: the sites of `numpyro.factor`; none of a model of lists.
+        factors: the sites of `numpyro.factor` that are no observations.
         discrete: the latent sites that are summed out.
         improper: the latent sites whose priors have no draws: those with improper priors, masked
             and scaled ones, and those of distributions of one's own whose draws are all the same.
         others: the latent sites with distributions of one's own.
         plates: the number of dimensions of nested plates.
-        per_sentence: observed sites in the plate over sentences, with one value per sentence.
-        unused: what its observations do not depend on, see `find_unused`.
+        unused: what its observations do not depend on, see `Target.find_unused`.
         unconstrained: whether all sites are real-valued and none is deterministic, so that z are
             the values of the sites.
         shapes: site -> its shape, of all sites that are drawn, observed or computed.
-        dims: site -> the names of its dimensions: those of plates or, of a model of lists, those
-            that the model and the likelihood declare.
+        dims: site -> the names of its dimensions, see `Target.name_dimensions`.
         observations: the number of log likelihoods of one draw.
         reparametrisations: site -> what suits it, see `find_reparametrisations`.
     """
@@ -466,20 +465,12 @@ class Structure(NamedTuple):
     improper: tuple[str, ...]
     others: tuple[str, ...]
     plates: int
-    per_sentence: tuple[str, ...]
     unused: str | None
     unconstrained: bool
     shapes: dict[str, tuple[int, ...]]
     dims: dict[str, tuple[str, ...]]
     observations: int
     reparametrisations: dict[str, str]
-
-
-def make_checked_program(target: Target) -> CheckedSites:
-    """Return the program of a target, which refuses sites that samplers cannot use."""
-    if not target.has_lists:
-        return CheckedSites(target.program)
-    return CheckedSites(target.program, target.lists.features, len(target.lists.oracle))
 
 
 def inspect_model(target: Target) -> Structure:
@@ -497,9 +488,9 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
     target: Target = jax.tree.unflatten(structure, shapes)
 
     def run(target: Target) -> Sites:
-        seeded = handlers.seed(make_checked_program(target), jax.random.key(0))
+        seeded = handlers.seed(target.checked_program(), jax.random.key(0))
         sites.update(handlers.trace(seeded).get_trace(*target.data))
-        discrete.extend(find_discrete(sites, has_lists=target.has_lists))
+        discrete.extend(find_discrete(sites, enumerable=target.enumerable))
         reparametrisations.update(find_reparametrisations(target.program, target.data, sites))
         return {name: sites[name]["value"] for name in unconstrain_sites(sites)}
 
@@ -511,10 +502,7 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
     with explain_errors(target.model):
         values = jax.eval_shape(run, target)
         refuse_parameters(target.program, target.data, sites)
-    if target.likelihood is None:
-        dims = name_dimensions(sites)
-    else:
-        dims = {**target.likelihood.dims, **getattr(target.model, "dims", {})}
+    dims = target.name_dimensions(sites)
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
     fixed = tuple(name for name, site in sampled.items() if site["is_observed"])
     latent = tuple(name for name in sampled if name not in (*fixed, *discrete))
@@ -525,8 +513,7 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
             of_discrete = find_computed(program, sites, tuple(discrete))
         computed = [name for name in computed if name not in of_discrete]
     deterministic = tuple(computed)
-    # Likelihoods of lists may be factors.
-    factors = tuple(n for n in fixed if is_factor(sites[n]) and not target.has_lists)
+    factors = tuple(n for n in fixed if is_factor(sites[n]) and target.has_factors)
     observed = tuple(name for name in fixed if name not in factors)
     return Structure(
         latent=latent,
@@ -537,8 +524,7 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
         improper=tuple(name for name in latent if is_improper(sites[name])),
         others=tuple(name for name in latent if not is_of_numpyro(sites[name])),
         plates=count_plates(sites),
-        per_sentence=tuple(name for name in observed if _is_per_sentence(target, sites[name])),
-        unused=_find_unused(target, sites, values, observed),
+        unused=target.find_unused(sites, values, observed),
         unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
         shapes={
             name: np.shape(site["value"])
@@ -556,32 +542,6 @@ def _count_likelihoods(site: dict[str, Any]) -> int:
     shape = np.shape(site["value"])
     observed = shape[: len(shape) - site["fn"].event_dim]
     return math.prod(np.broadcast_shapes(site["fn"].batch_shape, observed))
-
-
-def _is_per_sentence(target: Target, site: dict[str, Any]) -> bool:
-    """Return whether an observed site has one value for each sentence."""
-    if not target.has_lists:
-        return False
-    plates = {frame.name for frame in site["cond_indep_stack"]}
-    return SENTENCE in plates and tuple(site["fn"].batch_shape) == target.lists.oracle.shape
-
-
-def _find_unused(
-    target: Target, sites: Sites, latent: Sites, observed: tuple[str, ...]
-) -> str | None:
-    """Return what the observations of a model of a user do not depend on, see `find_unused`.
-
-    Raises:
-        UsageError: if a model of lists has no site `weights`.
-    """
-    if not target.has_lists:
-        return None
-    if WEIGHTS not in sites:
-        require_shape(None, target.lists.features, list(sites))
-    if target.is_log_linear and observed:
-        return None
-    data = {LISTS: target.lists, "the prior": target.prior}
-    return find_unused(target.program, data, latent, observed)
 
 
 def unconstrain_sites(sites: Mapping[str, Any]) -> Sites:
@@ -724,9 +684,9 @@ def require_sites(z: Any, like: Sites) -> None:
     Raises:
         UsageError: if a site is missing, or has another shape.
 
-    >>> require_sites({"weights": np.zeros((4, 100, 2))}, {"weights": np.zeros(3)})
+    >>> require_sites({"theta": np.zeros((4, 100, 2))}, {"theta": np.zeros(3)})
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: z must have the sites weights (chains, draws, 3), ...
+    bpa_ppl.errors.UsageError: z must have the sites theta (chains, draws, 3), ...
     """
     expected = {name: ("chains", "draws", *np.shape(value)) for name, value in like.items()}
     shapes = {name: np.shape(value) for name, value in z.items()} if isinstance(z, dict) else {}
@@ -783,28 +743,27 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
 
     Returns:
         float64 (chains, draws) log p(z, data), and for each observed site float32
-        (chains, draws, …): one value a sentence in the order of the n-best table for sites in the
-        plate over sentences, else in the shape of the site; no site if there are more numbers than
-        the target keeps.
+        (chains, draws, …), in the shape of the site or in the order of `order_observations`; no
+        site if there are more numbers than the target keeps.
 
     Raises:
         UsageError: if an argument has another type, or a log density is +inf.
 
-    >>> from bpa_ppl import from_lists, log_density
-    >>> lists = from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"], references=["b"])
-    >>> target = log_density(lists, {"LM0": 1.0}, likelihood="oracle")
+    >>> import numpyro
+    >>> from numpyro.distributions import Bernoulli, Normal
+    >>> from bpa_ppl.densities.model_target import make_model_target
+    >>> def model(y):
+    ...     logit = numpyro.sample("logit", Normal(0.0, 1.0))
+    ...     numpyro.sample("y", Bernoulli(logits=logit), obs=y)
+    >>> target = make_model_target(model, (np.array([1, 0]),))
     >>> with jax.enable_x64(True):
-    ...     _, values = evaluate(target, {"weights": np.ones((1, 2, 1))})
-    >>> np.exp(values["oracle"]).round(2).tolist()
-    [[[0.75], [0.75]]]
+    ...     _, values = evaluate(target, {"logit": np.full((1, 1), np.log(3))})
+    >>> np.exp(values["y"]).round(2).tolist()
+    [[[0.75, 0.25]]]
     """
     require(z, dict, "z is given by site, {name: (chains, draws, …)}", "z")
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
-    info = inspect_model(target)
-    per_sentence = info.per_sentence
-    order = find_order(target.lists) if per_sentence else None
-    # A model or distribution of a user may call LAPACK, see `NUMPYRO_LOCK`.
-    in_threads = target.is_log_linear and target.prior.other is None
+    info, order = inspect_model(target), target.order_observations()
     count, x64 = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
     size, is_kept = min(_DRAWS, count), count * info.observations <= target.most_kept
     is_kept = is_kept and not info.discrete
@@ -821,10 +780,10 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
             else:
                 potentials, sites = _evaluate_potentials(target, part), {}
         values = {name: np.asarray(value) for name, value in sites.items()}
-        ordered = {n: v[:, order] if n in per_sentence else v for n, v in values.items()}
+        ordered = {n: v[:, order[n]] if n in order else v for n, v in values.items()}
         return block, np.asarray(potentials), ordered
 
-    with ThreadPoolExecutor(_THREADS if in_threads else 1) as threads:
+    with ThreadPoolExecutor(_THREADS if target.hints.in_threads else 1) as threads:
         for block, potentials, sites in threads.map(evaluate_block, _split(count, size)):
             log_density[block] = -potentials
             for name, values in sites.items():
@@ -878,14 +837,14 @@ def weigh_prior(target: Target, prior: Sites) -> Float64 | None:
     """Return the log likelihood, and that of factors, of each draw of the prior of a program.
 
     None if the first of them show that few have weight, if discrete sites are summed out, and of a
-    model of lists.
+    posterior with main sites.
 
     Args:
         target: the posterior.
         prior: draws of the latent sites, (P, …) each.
     """
     info = inspect_model(target)
-    if info.discrete or info.others or target.has_lists or not prior:
+    if info.discrete or info.others or target.main or not prior:
         return None
     names, result = (*info.observed, *info.factors), np.zeros(PRIOR_DRAWS)
     for part in _split(PRIOR_DRAWS, min(_DRAWS, _BLOCK // max(info.observations, 1))):
@@ -919,8 +878,14 @@ def _evaluate_sites(target: Target, values: Sites, names: tuple[str, ...]) -> Si
     return jax.vmap(jax.vmap(evaluate_one))(values)
 
 
+def draw_sites(target: Target, names: tuple[str, ...], seed: int) -> Sites:
+    """Return 1,000 draws of some sites by running the program, (1000, …) each."""
+    draws: Sites = jax.device_get(_draw_sites(target, names, np.int64(seed)))
+    return draws
+
+
 @partial(jax.jit, static_argnums=1, compiler_options=RUN_ONCE)
-def _draw_prior(target: Target, names: tuple[str, ...], seed: jax.Array) -> Sites:
+def _draw_sites(target: Target, names: tuple[str, ...], seed: jax.Array) -> Sites:
     program = Predictive(target.program, num_samples=PRIOR_DRAWS, return_sites=list(names))
     draws: Sites = program(jax.random.key(seed), *target.data)
     return draws

@@ -21,7 +21,7 @@ from bpa_ppl.weights import Weights, match
 
 POINTS = ("mean", "mode", "draw")
 WEIGHTS = "weights"
-#: The directions that were sampled in place of more weights (`bpa_ppl.densities.weights_target`).
+#: The directions that were sampled in place of more weights (`bpa_ppl.adapting.weights_target`).
 DIRECTIONS = "directions"
 #: The weights of each domain, and the name of the dimension of domains.
 OWN, DOMAIN = "own", "domain"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -18,12 +18,10 @@ from bpa_ppl.densities.target import Sampled, Target, constrain, constrain_draws
 from bpa_ppl.diagnostics.check.advice import BEST_STEP
 from bpa_ppl.diagnostics.check.check import Report, check_draws, find_shortage
 from bpa_ppl.diagnostics.check.of_samplers import BFMI, Divergences
-from bpa_ppl.errors import UsageError, list_names
+from bpa_ppl.errors import list_names
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.posterior.weight_draws import DIMS, FEATURE, WEIGHTS
-from bpa_ppl.samplers.common_scale import Scaled
 from bpa_ppl.samplers.imh import IndependenceMetropolis
 from bpa_ppl.samplers.memory import fits_into_memory
 from bpa_ppl.samplers.nuts import Nuts, struggles
@@ -39,11 +37,6 @@ _MIN_CHECKED_DRAWS = 100
 _MAX_THINNING = 8
 #: Draws that fail their check are repeated with this many times as many.
 _MORE = 4
-#: Features of a hierarchy, such as a horseshoe prior: of 2000 features and 50 lists a draw takes a
-#: tenth of a second, and 4000 draws have fewer than 400 effective ones of the scales.
-_MOST_FEATURES = 500
-#: With 60 directions, every second run of independent proposals fails its check.
-MANY_SCALED = 50
 #: Of later attempts: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 #: Where the density jumps: the scales of walks, and by how much more steps they take for a kept
@@ -58,8 +51,8 @@ Attempt = tuple[Sampler, str, Callable[[Target, int, Reporter], Sampled], float]
 #: Where NUTS fails in both, neither shorter steps nor more draws help: a part of the posterior is
 #: much narrower than the rest, as the neck of a funnel.
 _NARROW = {Divergences.title, BFMI.title}
-#: For another program than lists, shorter steps and more draws do not help either if so large a
-#: share of the transitions diverges, and take too long if a trajectory has so many steps.
+#: Of a density that is not log-concave, shorter steps and more draws do not help either if so large
+#: a share of the transitions diverges, and take too long if a trajectory has so many steps.
 _TOO_MANY_STEPS, _TOO_MANY_DIVERGENT = 500, 0.005
 
 
@@ -71,20 +64,14 @@ class Auto(Sampler, frozen=True):
     fail, `imh` draws four times as many. If these fail too, or if the fitted proposals do not fit
     either, NUTS draws, then with shorter steps and four times as many draws. If these are too few,
     but four times as many may be enough, it draws so many; else it ends. It ends at once where more
-    draws do not help: with several modes, with divergences and a low BFMI, and, for another program
-    than lists, with many divergences or long trajectories. Where the density jumps, a random walk
-    draws next, then NUTS with longer steps.
+    draws do not help: with several modes, with divergences and a low BFMI, and, where the density
+    is not known to be log-concave, with many divergences or long trajectories. Where the density
+    jumps, a random walk draws next, then NUTS with longer steps.
 
-    If the scale of the prior is unknown, proposals for the scale and the weights in units of it are
-    fitted, and NUTS draws both as well.
-
-    Another program with several sites of more than one value, and one whose distribution depends on
+    A program with several sites of more than one value, and one whose distribution depends on
     another one, is a hierarchy, whose shape independent proposals do not fit: NUTS draws at once.
-    It does so, too, for a model of lists with several such sites, which may be multiplied by a
-    scale; with more than 500 features, which would take hours, it raises an error.
-    NUTS also draws at once if more than 50 directions of the span of the lists have a common
-    unknown scale; and, with chains that start at all modes, if searches from draws of the prior of
-    another program find several.
+    It does so, too, where the posterior says so (`Hints.hierarchy`); and, with chains that start at
+    all modes, if searches from draws of the prior find several.
 
     >>> Auto(draws=500)
     Auto(draws=500, chains=4)
@@ -136,103 +123,91 @@ class Auto(Sampler, frozen=True):
 
     def _attempts(self, target: Target, seed: int, progress: Reporter) -> Iterator[Attempt]:
         """Yield ways to draw, in the order in which they are tried."""
-        sites = [name for name, value in target.start.items() if np.size(value) > 1]
-        several = not target.is_log_linear and len(sites) > 1
-        if several and len(target.features) > _MOST_FEATURES:
-            raise UsageError(
-                f"NUTS would take hours for {' and '.join(sites)} of "
-                f"{len(target.features):,} features: keep at most {_MOST_FEATURES} (features, "
-                "exclude), use the prior isotropic without a model, which is quick with any "
-                "number of features, or name the sampler nuts to wait for it",
-                parameter="sampler",
-                code="not-supported",
-            )
-        reason = _describe_hierarchy(target) if several else ""
-        if several and target.has_lists and not reason:
-            reason = f"{' and '.join(sites)} are several vectors"
-        scaled = isinstance(target.coordinates, Scaled) and target.prior.covariance is None
-        if scaled and len(target.features) > MANY_SCALED:
-            reason = f"{len(target.features)} directions have a common scale"
+        vectors = [name for name, value in target.start.items() if np.size(value) > 1]
+        may_depend = not target.hints.log_concave and len(vectors) > 1
+        reason = (_describe_hierarchy(target) if may_depend else "") or target.hints.hierarchy
         if not reason:
-            reason = yield from self._independence_attempts(target, seed, progress)
+            fit, fitted_fits = assess_proposals(target, seed, progress), False
+            limit = POOR_PARETO_K if isinstance(fit.proposal, ScaleMixture) else GOOD_PARETO_K
+            fits, around = fit.pareto_k <= limit, fit.describe(limit)
+            few, many = (
+                IndependenceMetropolis(draws=draws, chains=self.chains)
+                for draws in (self.draws, _MORE * self.draws)
+            )
+            simple = can_be_fitted(target) and fit.proposal is not None
+            if fits:
+                degrees = few.degrees_of_freedom
+                proposal = make_pilot_proposal(target, degrees, seed, progress)
+                # Where these draws fail, fitted proposals need less time than more draws.
+                for imh in (few,) if simple else (few, many):
+                    yield imh, around, partial(imh.sample_by, proposal=proposal), np.inf
+            if simple and fit.proposal is not None:
+                mode = fit.proposal.mode
+                proposal, pareto_k, effective = fit_moments(target, mode, seed, progress)
+                fitted_fits, compared = _compare(pareto_k, POOR_PARETO_K)
+                around += f", {compared} of those with fitted moments"
+                # Fewer kept draws cost less in the check, and in everything that uses them.
+                thinning = min(int(1 / effective), _MAX_THINNING) if fitted_fits else 1
+                for imh in (few, many) if fitted_fits else ():
+                    draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
+                    yield imh, around, draw, np.inf
+                fits = fitted_fits
+            reason = "" if fits else around
         nuts = Nuts(draws=self.draws, chains=self.chains)
         drawn = list[Sampled]()
 
-        def draw(target: Target, seed: int, progress: Reporter) -> Sampled:
+        def draw_first(target: Target, seed: int, progress: Reporter) -> Sampled:
             drawn.append(nuts.sample(target, seed, progress))
             return drawn[0]
 
-        yield nuts, reason, draw, np.inf
+        yield nuts, reason, draw_first, np.inf
         if drawn[0].figures.jumps:
-            yield from self._attempts_at_jumps(target)
+            for engine in self._list_samplers_of_jumps(target):
+                yield engine, "the density jumps", engine.sample, np.inf
             return
-        if not target.is_log_linear and struggles(drawn[0], _TOO_MANY_STEPS, _TOO_MANY_DIVERGENT):
+        limits = _TOO_MANY_STEPS, _TOO_MANY_DIVERGENT
+        if not target.hints.log_concave and struggles(drawn[0], *limits):
             return
-        more, most = (
-            Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
-            for draws in (_MORE * self.draws, _MORE**2 * self.draws)
-        )
-        yield more, reason, more.sample, np.inf
-        yield most, reason, most.sample, _MORE
+        for times, most in ((_MORE, np.inf), (_MORE**2, _MORE)):
+            more = Nuts(
+                draws=times * self.draws,
+                chains=self.chains,
+                warmup=_WARMUP,
+                target_accept=_TARGET_ACCEPT,
+            )
+            yield more, reason, more.sample, most
 
-    def _attempts_at_jumps(self, target: Target) -> Iterator[Attempt]:
-        """Yield attempts that do not follow a gradient, or take long steps."""
-        reason = "the density jumps"
+    def _list_samplers_of_jumps(self, target: Target) -> list[Sampler]:
+        """Return samplers that do not follow a gradient, or take long steps."""
+        samplers = list[Sampler]()
         if not is_too_large(target) and mode_of(target).converged:
             thinning = max(_WALK_STEPS, 2 * target.dimension)
-            for scale, factor in _WALKS:
-                walk = RandomWalkMetropolis(
+            samplers += [
+                RandomWalkMetropolis(
                     scale=scale, draws=self.draws, chains=self.chains, thinning=factor * thinning
                 )
-                yield walk, reason, walk.sample, np.inf
-        nuts = Nuts(draws=self.draws, chains=self.chains, target_accept=_LOW_ACCEPT)
-        yield nuts, reason, nuts.sample, np.inf
-
-    def _independence_attempts(
-        self, target: Target, seed: int, progress: Reporter
-    ) -> Generator[Attempt, None, str]:
-        """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
-        assessed, pareto_k, finding = assess_proposals(target, seed, progress)
-        fitted = isinstance(assessed, ScaleMixture)
-        fits, limit = _compare(pareto_k, POOR_PARETO_K if fitted else GOOD_PARETO_K)
-        reason = finding.replace(" of proposals", f" {limit} of proposals")
-        independence = [
-            IndependenceMetropolis(draws=draws, chains=self.chains)
-            for draws in (self.draws, _MORE * self.draws)
+                for scale, factor in _WALKS
+            ]
+        return [
+            *samplers,
+            Nuts(draws=self.draws, chains=self.chains, target_accept=_LOW_ACCEPT),
         ]
-        simple = can_be_fitted(target)
-        if fits:
-            degrees = independence[0].degrees_of_freedom
-            proposal = make_pilot_proposal(target, degrees, seed, progress)
-            # Where these draws fail, fitted proposals need less time than more draws.
-            for imh in independence[: 1 if simple else None]:
-                yield imh, reason, partial(imh.sample_by, proposal=proposal), np.inf
-        if simple and assessed is not None:
-            proposal, pareto_k, effective = fit_moments(target, assessed.mode, seed, progress)
-            fits, limit = _compare(pareto_k, POOR_PARETO_K)
-            reason += f", {pareto_k:.2f} {limit} of those with fitted moments"
-            if fits:
-                # Fewer kept draws cost less in the check, and in everything that uses them.
-                thinning = min(int(1 / effective), _MAX_THINNING)
-                for imh in independence:
-                    draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
-                    yield imh, reason, draw, np.inf
-        return "" if fits else reason
 
     def _check(self, target: Target, sampled: Sampled) -> Report:
-        """Return the report on the draws of the weights that a sampler has drawn."""
-        z, scaled = sampled.z, target.coordinates
-        if isinstance(scaled, Scaled):
-            target, z = scaled.original, scaled.restore_sites(z)
+        """Return the report on the draws of the main sites that a sampler has drawn."""
+        z, coordinates = sampled.z, target.coordinates
+        # Other sites that are sampled in place of those of the model are not checked.
+        if coordinates is not None and {*coordinates.original.start} != {*target.start}:
+            target, z = coordinates.original, coordinates.restore_sites(z)
         record = SamplerRecord(name=SAMPLERS.name_of(self), settings=self.settings())
         info = inspect_model(target)
         draws = Draws(
             jax.device_get(constrain_draws(target, z)),
             statistics=sampled.statistics,
             sampled=info.latent,
-            main=(WEIGHTS,) if target.has_lists else (),
-            dims={**info.dims, **target.dims, **DIMS},
-            coords={**target.coords, FEATURE: target.features},
+            main=target.main,
+            dims={**info.dims, **target.dims},
+            coords=target.coords,
             record=Record(
                 sampler=record,
                 figures=sampled.figures,
@@ -255,7 +230,7 @@ def _describe_hierarchy(target: Target) -> str:
     return ""
 
 
-def _compare(value: float, limit: float) -> tuple[bool, str]:
-    """Return whether a value is within its limit, and the comparison as text."""
-    within = value <= limit
-    return within, f"{'≤' if within else '>'} {limit}"
+def _compare(pareto_k: float, limit: float) -> tuple[bool, str]:
+    """Return whether k̂ is within a limit, and the comparison as text."""
+    within = pareto_k <= limit
+    return within, f"{pareto_k:.2f} {'≤' if within else '>'} {limit}"

@@ -11,7 +11,6 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.proposals import (
     Proposal,
     Proposals,
@@ -45,8 +44,8 @@ class IndependenceMetropolis(Sampler, frozen=True):
     warm-up, proposals are fitted to mean and covariance of the posterior (see `fit_moments`), and
     made wider; one draw of twenty is then kept.
 
-    If the prior has an unknown scale, proposals are a mixture over scales (see `ScaleMixture`),
-    without skew, and without a share to tune; one draw of eight is then kept.
+    If the prior of weights has an unknown scale, proposals are a mixture over scales (see
+    `ScaleMixture`), without skew, and without a share to tune; one draw of eight is then kept.
 
     Args:
         warmup: proposals of each chain that tune the share of the Student t.
@@ -68,7 +67,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
     def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         proposal = make_pilot_proposal(target, self.degrees_of_freedom, seed, progress)
         # Parameters of a likelihood, such as slip rates, have tails that moments do not describe.
-        fittable, pilot = can_be_fitted(target) and set(target.start) == {WEIGHTS}, None
+        fittable, pilot = can_be_fitted(target) and {*target.start} == {*target.main}, None
         if self.warmup and fittable:
             shape = self.chains, self.warmup
             pilot = draw_proposals(target, proposal, shape, seed, stream=1)

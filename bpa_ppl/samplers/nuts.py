@@ -111,14 +111,14 @@ class Nuts(ChainSampler, frozen=True):
 
     def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         sampled = self._draw(target, seed, progress)
-        if target.is_log_linear or not struggles(sampled, _MANY_STEPS, _MANY_DIVERGENT):
+        if target.hints.log_concave or not struggles(sampled, _MANY_STEPS, _MANY_DIVERGENT):
             return sampled
         jumps, sites = find_jumps(target, sampled.z, seed)
         figures = msgspec.structs.replace(sampled.figures, jumps=jumps, jump_sites=sites)
         return replace(sampled, figures=figures)
 
     def _draw(self, target: Target, seed: int, progress: Reporter) -> Sampled:
-        small, default = target.dimension <= _KNOWN_STEP, target.is_log_linear
+        small, default = target.dimension <= _KNOWN_STEP, target.hints.log_concave
         accept = _TARGET if default else _TARGET_OF_OTHERS
         accept = self.target_accept or (accept if small else _TARGET_OF_MANY)
         warmup = max(self.warmup, _MIN_TUNING)

@@ -16,11 +16,12 @@ from bpa_ppl.densities.mode import scatter_starts
 from bpa_ppl.densities.target import Sampled, Target, unflatten
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.arviz_data import as_draws
-from bpa_ppl.posterior.weight_draws import WEIGHTS
 from bpa_ppl.samplers.sampler import Sampler
 
 #: Pieces in which the chains of BlackJAX run, so that progress is reported.
 _PIECES = 10
+#: The name of z in the draws of nutpie.
+_VECTOR = "z"
 #: Statistics of nutpie, and their names in ArviZ.
 _STATISTICS = {
     "depth": "tree_depth",
@@ -159,10 +160,10 @@ class Nutpie(Sampler, frozen=True):
         model = import_module("nutpie.compiled_pyfunc").from_pyfunc(
             ndim=target.dimension,
             make_logp_fn=lambda: target.value_and_gradient,
-            make_expand_fn=lambda *_: lambda z: {WEIGHTS: np.array(z)},
+            make_expand_fn=lambda *_: lambda z: {_VECTOR: np.array(z)},
             expanded_dtypes=[np.dtype("float64")],
             expanded_shapes=[(target.dimension,)],
-            expanded_names=[WEIGHTS],
+            expanded_names=[_VECTOR],
             make_initial_point_fn=lambda chain: starts[chain % self.chains],
         )
         target.value_and_gradient(starts[0])  # compiled before the threads begin
@@ -187,8 +188,8 @@ class Nutpie(Sampler, frozen=True):
         progress(1, 1, "nutpie")
         statistics = draws.statistics
         return Sampled(
-            z=unflatten(draws.values[WEIGHTS], target.start),
+            z=unflatten(draws.values[_VECTOR], target.start),
             log_density=statistics["logp"],
             statistics={title: statistics[name] for name, title in _STATISTICS.items()},
-            warmup=unflatten(draws.warmup[WEIGHTS], target.start),
+            warmup=unflatten(draws.warmup[_VECTOR], target.start),
         )

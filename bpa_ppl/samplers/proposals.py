@@ -397,7 +397,7 @@ def _nearly_equal(log_ratio: Float64) -> bool:
 
 def can_be_fitted(target: Target) -> bool:
     """Return whether mean and covariance may describe a posterior: not that of a hierarchy."""
-    return target.is_log_linear and target.dimension <= _MAX_FITTED
+    return target.hints.log_concave and target.dimension <= _MAX_FITTED
 
 
 def effective_share(log_weight: Float64) -> float:

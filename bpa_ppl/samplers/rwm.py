@@ -21,7 +21,6 @@ from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
 from bpa_ppl.diagnostics.check.advice import BEST_STEP
 from bpa_ppl.posterior.statistics import r_hat
 from bpa_ppl.samplers.chains import Chains, run_chains
-from bpa_ppl.samplers.common_scale import Scaled
 from bpa_ppl.samplers.sampler import Sampler
 from bpa_ppl.samplers.starting import find_moments
 
@@ -119,11 +118,11 @@ class RandomWalkMetropolis(Sampler, frozen=True):
         moments = find_moments(target, seed, progress)
         start = disperse_starts(target, moments, self.chains, seed)
         steps = max(int(np.ceil(_STEPS_PER_VALUE * target.dimension)), _MIN_STEPS)
-        thinning = self.thinning or steps * (2 if isinstance(target.coordinates, Scaled) else 1)
+        thinning = self.thinning or steps * (2 if target.hints.propose else 1)
         walk = msgspec.structs.replace(self, thinning=thinning)
         sampled = run_chains(walk, target, moments.covariance, start, seed, progress)
         figures = msgspec.structs.replace(mode.figures, step_setting="scale")
-        if not target.is_log_linear and _mix_badly(sampled):
+        if not target.hints.log_concave and _mix_badly(sampled):
             jumps, sites = find_jumps(target, sampled.z, seed)
             figures = msgspec.structs.replace(figures, jumps=jumps, jump_sites=sites)
         return replace(with_evaluations(sampled, thinning), mode=mode.position, figures=figures)

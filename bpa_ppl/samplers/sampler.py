@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 from bpa_ppl._runtime.arguments import require_extra
 from bpa_ppl.components import Component, Registry
@@ -25,13 +24,10 @@ class Sampler(Component, frozen=True):
     Attributes:
         title: what it is, in words, for pages; empty for the first line of the docstring.
         exact: whether the draws, with their importance weights, follow the posterior.
-        any_coordinates: whether it may sample linear functions of the weights in place of the
-            weights (see `bpa_ppl.densities.weights_target`), and if it is exact also an unknown
-            scale of their prior: its steps or proposals do not depend on their units, and it uses
-            no names of features.
+        any_coordinates: whether it may sample a posterior in other coordinates, such as linear
+            functions of its values (see `Hints.suit`), and if it is exact also an unknown scale of
+            their prior: its steps or proposals do not depend on their units.
         packages: the optional packages that it runs, which the extra `compare` installs.
-        likelihood: the name of the likelihood that it was published with, which is then its
-            default; None takes the default of the gain.
 
     >>> from bpa_ppl.samplers.sampler import SAMPLERS
     >>> SAMPLERS.resolve("imh", {"draws": 500}).settings()["draws"]
@@ -42,7 +38,6 @@ class Sampler(Component, frozen=True):
     exact: ClassVar[bool] = True
     any_coordinates: ClassVar[bool] = False
     packages: ClassVar[tuple[str, ...]] = ()
-    likelihood: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,14 +62,6 @@ class Sampler(Component, frozen=True):
             problem = f"this sampler needs {package}"
             require_extra(problem, "compare", package, parameter="sampler")
 
-    def fitted(self, weights: Mapping[str, float], *, fixed: Sequence[str], seed: int) -> Self:
-        """Return the sampler with what it learns from the canonical weights: by default nothing.
-
-        >>> SAMPLERS.resolve("map").fitted({"LM0": 0.5}, fixed=[], seed=0)
-        PosteriorMode()
-        """
-        return self
-
     def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         """Draw from the posterior; the seed is the only source of randomness.
 
@@ -98,8 +85,6 @@ SAMPLERS: Registry[Sampler] = Registry(
         "nuts": "bpa_ppl.samplers.nuts:Nuts",
         "rwm": "bpa_ppl.samplers.rwm:RandomWalkMetropolis",
         "blackjax:NAME": "bpa_ppl.samplers.other_packages:Blackjax",
-        "heuristic": "bpa_ppl.samplers.published:Heuristic",
         "nutpie": "bpa_ppl.samplers.other_packages:Nutpie",
-        "rwm-isotropic": "bpa_ppl.samplers.published:IsotropicRandomWalk",
     },
 )

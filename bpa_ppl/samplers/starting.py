@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bpa_ppl._runtime.progress import Reporter
@@ -17,8 +19,6 @@ from bpa_ppl.densities.newton import Mode
 from bpa_ppl.densities.target import Sites, Target, inspect_model, unflatten
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.posterior.weight_draws import WEIGHTS
-from bpa_ppl.samplers.common_scale import Scaled
 from bpa_ppl.samplers.proposals import (
     AXES,
     MIXTURE_DRAWS,
@@ -44,41 +44,57 @@ from bpa_ppl.samplers.scale_mixture import ScaleMixture
 _MAX_SEARCHED = 100
 #: Proposals around the mode are poor if less than this share of them is effective.
 _POOR = 0.5
-#: How well proposals fit a posterior: their mean and covariance, or None without any; k̂ of the
-#: importance ratios of a pilot sample, infinite without any; and the finding in words.
-Fit = tuple[Mode | None, float, str]
 
 
-def assess_proposals(
-    target: Target, seed: int, progress: Reporter
-) -> tuple[Proposal | None, float, str]:
-    """Assess proposals for a posterior by a pilot sample.
+class Fit(NamedTuple):
+    """How well proposals fit a posterior.
 
-    Returns:
-        the proposals, around the mode or those of its coordinates; and the others of `Fit`.
+    Attributes:
+        proposal: around the mode, or that of the posterior itself; None if there is none.
+        pareto_k: k̂ of the importance ratios of a pilot sample; infinite without a proposal.
+        what: where the proposals are, or why there are none.
+
+    >>> print(Fit(None, np.inf, "there are 2 modes").describe())
+    there are 2 modes
     """
+
+    proposal: Proposal | None
+    pareto_k: float
+    what: str
+
+    def describe(self, limit: float | None = None) -> str:
+        """Return k̂ of the proposals in words, compared with a limit, or why there are none."""
+        if self.proposal is None:
+            return self.what
+        sign = "≤" if limit is not None and self.pareto_k <= limit else ">"
+        compared = "" if limit is None else f" {sign} {limit}"
+        return f"Pareto k̂ {self.pareto_k:.2f}{compared} of proposals {self.what}"
+
+
+def assess_proposals(target: Target, seed: int, progress: Reporter) -> Fit:
+    """Assess proposals for a posterior, around its mode or of its own, by a pilot sample."""
     latent, size = inspect_model(target).latent, target.dimension
-    if latent != (WEIGHTS,) and size > _MAX_SEARCHED:
+    if latent != target.main and size > _MAX_SEARCHED:
         reason = f"the mode of {size:,} values says little about them, and nuts needs none"
-        return None, np.inf, reason
-    proposal: Proposal | None = _propose_mixture(target, seed, progress)
+        return Fit(None, np.inf, reason)
+    proposal = _propose_by_hint(target, seed, progress)
     fitted = proposal is not None
     if proposal is None:
         if len(modes_of(target)) > 1:
-            return None, np.inf, f"there are {len(modes_of(target))} modes"
+            return Fit(None, np.inf, f"there are {len(modes_of(target))} modes")
         if not mode_of(target).converged:
             reason = "the search for the mode did not converge, and nuts needs none"
-            return None, np.inf, reason
+            return Fit(None, np.inf, reason)
         proposal = _make_student(mode_of(target))
     k_hat = measure_k_hat(_draw_pilot(target, proposal, seed, progress), fitted=fitted)
     around = "for scales of the prior" if fitted else "around the mode"
-    return proposal, k_hat, f"Pareto k̂ {k_hat:.2f} of proposals {around}"
+    return Fit(proposal, k_hat, around)
 
 
-def _propose_mixture(target: Target, seed: int, progress: Reporter) -> ScaleMixture | None:
-    """Return the mixture over scales, if the target has a common one and a mode."""
-    scaled = target.coordinates
-    return scaled.propose(target, seed, progress) if isinstance(scaled, Scaled) else None
+def _propose_by_hint(target: Target, seed: int, progress: Reporter) -> Proposal | None:
+    """Return the proposals that the posterior has of its own, if it has any."""
+    propose = target.hints.propose
+    return None if propose is None else propose(target, seed, progress)
 
 
 def _make_student(mode: Mode) -> SkewedProposal:
@@ -103,13 +119,13 @@ def make_pilot_proposal(
 ) -> Proposal:
     """Return a proposal around the mode with half of the draws from each component.
 
-    It is that of the coordinates of the target, such as a mixture over scales, if they have one.
+    It is that of the posterior itself, such as a mixture over scales, if it has one.
 
     Raises:
         DataError: if there is no mode, or there are several.
     """
-    if (mixture := _propose_mixture(target, seed, progress)) is not None:
-        return mixture
+    if (proposal := _propose_by_hint(target, seed, progress)) is not None:
+        return proposal
     mode = require_mode(target)
     if len(modes_of(target)) > 1:
         message = (
@@ -136,7 +152,7 @@ def _refit_proposals(
         DataError: if there is no mode.
     """
     mode = require_mode(target)
-    if not can_be_fitted(target) or set(target.start) != {WEIGHTS}:
+    if not can_be_fitted(target) or {*target.start} != {*target.main}:
         return None
     pilot = _draw_pilot(target, _make_student(mode), seed, progress)
     around_mode = effective_share(pilot.log_weight[0])
@@ -154,36 +170,34 @@ def find_moments(target: Target, seed: int, progress: Reporter) -> Mode:
         DataError: if there is no mode.
     """
     # The mode of a Student t with many values is far from most of its draws.
-    if (mixture := _propose_mixture(target, seed, progress)) is not None:
-        return mixture.mode
+    if (proposal := _propose_by_hint(target, seed, progress)) is not None:
+        return proposal.mode
     refitted = _refit_proposals(target, seed, progress)
     return require_mode(target) if refitted is None else refitted[0].mode
 
 
-def _has_gaussian_prior(target: Target) -> bool:
-    """Return whether it is a posterior of weights alone with a Gaussian prior."""
-    only_weights = inspect_model(target).latent == (WEIGHTS,)
-    return only_weights and target.has_lists and target.prior.is_gaussian
-
-
-def draw_starts(target: Target, chains: int, seed: int, progress: Reporter) -> tuple[Sites, Fit]:
+def draw_starts(
+    target: Target, chains: int, seed: int, progress: Reporter
+) -> tuple[Sites, tuple[Mode | None, float, str]]:
     """Return z of a start for each chain, and the moments around which they are.
 
     These are the mode and its Laplace covariance, or fitted ones (see `find_moments`). If there
     is no mode, or its covariance is not a good metric, the result has no moments. Then, and where
-    a program has so many values that no other modes are searched, see `scatter_starts`.
+    a program has so many values that no other modes are searched, see `scatter_starts`. With them
+    come k̂ of proposals around them, and the finding in words.
     """
-    if _has_gaussian_prior(target):
+    if target.hints.gaussian_prior:
         mode = mode_of(target)
-        fit: Fit = (None, np.inf, "there is no mode")
+        fit: tuple[Mode | None, float, str] = None, np.inf, "there is no mode"
         if mode.converged:
             moments = find_moments(target, seed, progress)
             # A posterior whose moments are fitted is far from a Gaussian: the step is tuned.
             fit = moments, 0.0 if moments is mode else np.inf, ""
     else:
-        proposal, pareto_k, reason = assess_proposals(target, seed, progress)
-        fits = proposal is not None and pareto_k <= POOR_PARETO_K
-        fit = proposal.mode if proposal is not None and fits else None, pareto_k, reason
-    if fit[0] is not None and (target.has_lists or may_have_several(target)):
+        found = assess_proposals(target, seed, progress)
+        fits = found.proposal is not None and found.pareto_k <= POOR_PARETO_K
+        mode_or_none = found.proposal.mode if found.proposal is not None and fits else None
+        fit = mode_or_none, found.pareto_k, found.describe()
+    if fit[0] is not None and (target.hints.one_mode or may_have_several(target)):
         return disperse_starts(target, fit[0], chains, seed), fit
     return unflatten(scatter_starts(target, chains, seed), target.start), fit

@@ -23,7 +23,6 @@ from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.streams import atomic_writer
 from bpa_ppl._runtime.workers import parallel_workers
-from bpa_ppl.adapting.run_sampler import draw
 from bpa_ppl.densities.model_target import make_model_target, require_simulated
 from bpa_ppl.densities.own_models import Simulated
 from bpa_ppl.densities.target import (
@@ -48,6 +47,7 @@ from bpa_ppl.diagnostics.samplers.uniformity import (
 from bpa_ppl.errors import UsageError, wrong_type, wrong_value
 from bpa_ppl.posterior.draws import name_array, total
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.sampling.run_sampler import draw
 
 #: The probability that an exact sampler fails.
 LEVEL = 0.01

@@ -13,8 +13,6 @@ import numpy as np
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting.finish import draw_posterior
-from bpa_ppl.adapting.run_sampler import time_compilation
 from bpa_ppl.components import read_name
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import MOST_KEPT, Target
@@ -45,6 +43,8 @@ from bpa_ppl.errors import (
 )
 from bpa_ppl.posterior.draws import Draws, name_array
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.sampling.finish import draw_posterior
+from bpa_ppl.sampling.run_sampler import time_compilation
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior

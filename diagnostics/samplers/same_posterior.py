@@ -52,14 +52,14 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
 def _compare_arrays(draws: Draws, expected: Draws) -> Iterator[str]:
     """Yield what differs in what was observed, and in the constants of the prior."""
     for what in draws.observed.keys() & expected.observed.keys():
-        arrays = [np.asarray(one.observed[what]) for one in (draws, expected)]
+        value, other = (np.asarray(one.observed[what]) for one in (draws, expected))
         # Programs observe zeros in place of data that are among their arguments.
-        if not any(array.dtype.kind in "biuf" and not array.any() for array in arrays):
-            yield from _compare_labelled(what, *arrays, draws, expected)
+        if not any(array.dtype.kind in "biuf" and not array.any() for array in (value, other)):
+            yield from _compare_labelled(what, value, other, draws, expected)
     for what in draws.constants.keys() & expected.constants.keys():
         if what.startswith(_PRIOR):
-            arrays = [np.asarray(one.constants[what]) for one in (draws, expected)]
-            yield from _compare_labelled(what, *arrays, draws, expected)
+            value, other = (np.asarray(one.constants[what]) for one in (draws, expected))
+            yield from _compare_labelled(what, value, other, draws, expected)
 
 
 def _compare_labelled(

@@ -27,7 +27,7 @@ from bpa_ppl import (
     log_density,
     write_posterior,
 )
-from bpa_ppl.adapting.build import require_adaptation
+from bpa_ppl.adapting.adaptation import require_adaptation
 
 TRUE = np.array([1.0, -0.6])
 NAMES = ("LM0", "WP0")

@@ -13,8 +13,7 @@ from support.raising import raises
 from support.registries import PRIORS, SAMPLERS
 
 from bpa_ppl import NBest, UsageError, adapt, as_weight_draws, check, log_density, read_weights
-from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.adapting.finish import describe_adaptation
+from bpa_ppl.adapting.adaptation import require_adaptation
 from bpa_ppl.adapting.settings import PRESETS, resolve_settings
 from bpa_ppl.extending import Settings
 
@@ -40,7 +39,7 @@ def test_any_other_gain_has_pairs_weighted_by_differences(options: dict[str, Any
     }
     for sampler, likelihood in expected.items():
         target = log_density(lists, sampler=sampler, **options)
-        record = describe_adaptation(require_adaptation(target))
+        record = require_adaptation(target).record()
         assert record.likelihood.plain == likelihood
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from support.raising import raises
 from support.registries import SAMPLERS
+from support.targets import run_sampler
 
 from bpa_ppl import NBest, UsageError, adapt, as_weight_draws, from_lists, log_density
-from bpa_ppl.adapting.run_sampler import run_sampler
 from bpa_ppl.extending import Sampled, Sampler, Target
 
 CANONICAL = {"A": 0.1, "B": 0.2}

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from cyclopts import App
-from support.command_line import refused, run
+from support.command_line import refused, run, succeed
 from support.posteriors import RecipeRecord, SourceRecord, read_weight_draws, with_record
 
 from bpa_ppl import UsageError, write_posterior
@@ -30,7 +30,7 @@ READ = set(
         r"\S+",
         """
         FILES NBEST POSTERIOR POSTERIORS TEXT SOURCE TARGET ALIGNMENT IN OUT --allowed-hosts --bad
-        --data --derivations --dev --extract --fixed --form --format
+        --data --derivations --dev --extract --fixed --form
         --gain --gaps --host --in-corpus --induction --judgements --like --method --mixture
         --lists --log-weights --out-corpus --posterior --preset --prior --qrels --reference-sampler
         --references --sampler --scheduler --side --sources --template --test
@@ -41,6 +41,7 @@ READ = set(
 #: How parameters that are parsed name a file; None of those that name none.
 PARSED = {
     "--add": "lm=other.txt,{}",
+    "--format": "plain:scores={}",  # the name of a format is no file
     "--moved-file": "lm=other.txt,{}",
     "--posterior": "mine={}",  # of `compare`
     **dict.fromkeys(["--default", "--draws", "--likelihood", "--missing"]),
@@ -281,3 +282,9 @@ def test_outputs_that_are_one_device_or_a_new_file_next_to_the_lists(number: int
     assert Path("sub/later").read_bytes() == Path("new").read_bytes()
     assert run("weights", "good.nc", "-o", "mean", "--point", "mean").code == 0
     assert run("weights", "good.nc", "-o", "mean", "--point", "mean").code == 0
+
+
+def test_a_file_with_the_name_of_a_format_is_written_again(folder: Path) -> None:
+    for _ in range(2):
+        succeed("weights", "good.nc", "--format", "json", "-o", "json")
+    assert Path("json").exists()

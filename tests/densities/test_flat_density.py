@@ -9,8 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 import pytest
 from scipy.special import expit
 from scipy.stats import multivariate_normal
@@ -33,7 +31,6 @@ from bpa_ppl import (
     rerank,
     to_posterior,
 )
-from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.extending import Sampled, Sampler
 from bpa_ppl.extending import Target as Density
 
@@ -187,7 +184,7 @@ def test_draws_that_do_not_fit_are_refused() -> None:
         with raises(DataError, "mismatch", parameter=parameter):
             to_posterior(density, good, **options)
     with raises(UsageError, "missing-setting"):
-        to_posterior(replace(density, adaptation=None), good)
+        to_posterior(replace(density, source=None), good)
 
 
 def test_float32_and_other_shapes_are_refused() -> None:
@@ -216,11 +213,3 @@ def test_what_a_sampler_returns_is_checked(result: Any, code: str, parameter: st
     pool = pairs([[1.0], [-2.0]], ["LM0"])
     with raises(UsageError, code, parameter=parameter):
         bpa_ppl.adapt(pool, {"LM0": 0.5}, gain=given(0, 0), sampler=Returns(result=result))
-
-
-def test_the_prior_of_another_program_is_refused() -> None:
-    target = make_model_target(lambda: numpyro.sample("mean", dist.Normal(0.0, 1.0)))
-    assert (target.has_lists, target.features, target.uses_prior) == (False, (), False)
-    for name in ("lists", "prior"):
-        with raises(UsageError, "not-supported", parameter="sampler", match="n-best lists"):
-            getattr(target, name)

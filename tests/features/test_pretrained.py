@@ -45,7 +45,7 @@ def lists() -> NBest:
 def prior_of(lists: NBest, **options: Any) -> Prior:
     settings = {"likelihood": "none", "add": ["consensus", "length"]} | options
     problem = log_density(lists, gain="judgement", **settings)
-    return problem.prior._replace(names=problem.adaptation.prepared.lists.feature_names)
+    return problem.prior._replace(names=problem.source.prepared.lists.feature_names)
 
 
 def test_added_columns_have_the_shipped_weights_per_spread(lists: NBest) -> None:

@@ -17,17 +17,19 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
 from bpa_ppl import Isotropic, NBest, Prior, adapt, calibrate, log_density
+from bpa_ppl.adapting import weights_target
+from bpa_ppl.adapting.common_scale import transform_for
 from bpa_ppl.adapting.simulation import make_density_simulation
-from bpa_ppl.densities import model_target, weights_target
+from bpa_ppl.densities import model_target
 from bpa_ppl.densities.mode import find_mode, start_at_medians
 from bpa_ppl.densities.newton import Mode
 from bpa_ppl.densities.target import Target as Density
-from bpa_ppl.densities.target import evaluate
+from bpa_ppl.densities.target import evaluate as evaluate
 from bpa_ppl.extending import Sampled, Sampler
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.scale import LogNormalScale
-from bpa_ppl.samplers.common_scale import transform_for
 from bpa_ppl.samplers.sampler import SAMPLERS
+from bpa_ppl.sampling.run_sampler import run_sampler as run_sampler
 from support.known_targets import target
 from support.reference_model import Array, given, pairs
 
@@ -46,7 +48,7 @@ KERNELS = [n for n in STEPS if n.startswith("numpyro:")]
 NAMES = ("LM0", "WP0")
 
 
-def calibrate_density(density: Density, **options: Any) -> Any:
+def calibrate_density(density: Any, **options: Any) -> Any:
     """Calibrate samplers on oracles or answers that are simulated from a density of lists."""
     return calibrate(make_density_simulation(density), **options)
 
@@ -136,8 +138,7 @@ def starting_at_zero() -> Iterator[None]:
     """Let densities start at 0: the search for a start compiles more than the density itself."""
 
     def zeros(density: Density, seed: int = 0) -> Any:
-        mean = (density.prior.mean,) if density.has_lists else ()
-        start = jax.eval_shape(start_at_medians, density, *mean)
+        start = jax.eval_shape(start_at_medians, density, {})
         return {name: np.zeros(value.shape) for name, value in start.items()}
 
     with pytest.MonkeyPatch.context() as patch:

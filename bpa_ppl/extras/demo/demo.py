@@ -105,7 +105,7 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         order = np.random.default_rng(seed).permutation(len(pool))
         adaptation = pool.select(order[:_ADAPTATION])
         rest = pool.select(np.sort(order[_ADAPTATION:]))
-        first, (posterior, report, _) = (
+        first, (posterior, report) = (
             run_adaptation(
                 adaptation,
                 canonical,
@@ -141,7 +141,7 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
         with as_file(files("bpa_ppl.demo_data")) as data:
             judged, new = (read_nbest(data / f"answers.{name}.jsonl") for name in ("judged", "new"))
         settings = resolve_settings(seed=seed, progress=progress)
-        posterior, report, _ = run_adaptation(judged, None, settings)
+        posterior, report = run_adaptation(judged, None, settings)
         result = rerank(new, posterior, progress=progress)
         paths = tuple(folder / name for name in ("posterior.nc", "answers.txt"))
         write_posterior(posterior, paths[0])

@@ -19,14 +19,12 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl._runtime.names import find_positions
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.adapting.finish import make_draws
+from bpa_ppl.adapting.adaptation import require_adaptation
 from bpa_ppl.adapting.prior import correlate_within
-from bpa_ppl.adapting.run_sampler import SamplerRun, draw
 from bpa_ppl.adapting.settings import recorded_options
+from bpa_ppl.adapting.weights_target import WeightsTarget, choose_coordinates
 from bpa_ppl.densities.mode import require_mode
-from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, unflatten
-from bpa_ppl.densities.weights_target import choose_coordinates
+from bpa_ppl.densities.target import NUMPYRO_LOCK, unflatten
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.diagnostics.pages.figures import label
@@ -42,6 +40,8 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.arviz_data import as_weight_draws
 from bpa_ppl.posterior.weight_draws import WEIGHTS, WeightDraws
 from bpa_ppl.samplers.laplace import Laplace
+from bpa_ppl.sampling.finish import make_draws
+from bpa_ppl.sampling.run_sampler import SamplerRun, draw
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -276,7 +276,7 @@ class _Refits:
     A prior that fixes its weight at 0 leaves a feature out, so that nothing is compiled again.
     """
 
-    target: Target
+    target: WeightsTarget
 
     @cached_property
     def judged(self) -> Judged:
@@ -289,7 +289,7 @@ class _Refits:
         above = judged.gains - np.repeat(judged.random, judged.lists.sizes)
         return Judged.by_gains(judged.lists, above / (judged.best - judged.random).mean())
 
-    def build_target(self, kept: _Kept) -> Target:
+    def build_target(self, kept: _Kept) -> WeightsTarget:
         """Return the posterior of the features that are kept."""
         target, prior = self.target, self.target.prior
         full, mean = prior.full_covariance, np.asarray(prior.mean) * kept
@@ -307,7 +307,7 @@ class _Refits:
         adaptation = require_adaptation(target)
         seed = adaptation.prepared.settings.seed
         sampled = draw(Laplace(draws=_DRAWS), target, seed)
-        draws = make_draws(SamplerRun(target, sampled, seed=seed, adaptation=adaptation))
+        draws = make_draws(SamplerRun(target, sampled, seed=seed))
         values = {**draws.values, WEIGHTS: draws.values[WEIGHTS] * kept}
         return WeightDraws(replace(draws, values=values))
 

@@ -9,18 +9,18 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl.adapting.published import PublishedSampler, weight_vectors
+from bpa_ppl.adapting.weights_target import require_lists
 from bpa_ppl.components import Count, Positive
-from bpa_ppl.densities.target import Sampled, Target, require_lists
+from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.extras.tuning.reestimation import reestimate
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.samplers.published import weight_vectors
-from bpa_ppl.samplers.sampler import Sampler
 from bpa_ppl.weights import match
 
 
-class WeightTrace(Sampler, frozen=True):
+class WeightTrace(PublishedSampler, frozen=True):
     """The set S(λ_T) is the trace of an optimiser: the earliest method.
 
     It is weighted as in Eq. 11 of Sanchis-Trilles & Casacuberta (2015).
@@ -36,7 +36,6 @@ class WeightTrace(Sampler, frozen=True):
 
     title = "weights that MERT visited (published)"
     exact = False
-    likelihood = "oracle"
     lists: Any = None
     references: str | tuple[str, ...] = ()
     visited: Any = None

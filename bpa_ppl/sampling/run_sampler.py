@@ -12,14 +12,11 @@ import jax
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, no_report, reporter
-from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Sampled, Target
 from bpa_ppl.posterior.arviz_functions import require_docstrings
 from bpa_ppl.posterior.record import SamplerRecord
-from bpa_ppl.samplers.common_scale import transform_for
 from bpa_ppl.samplers.memory import require_memory
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
-from bpa_ppl.weights import Weights
 
 #: How the names of JAX's events begin that trace, lower and compile a function.
 _COMPILATION = "/jax/core/compile/"
@@ -36,7 +33,6 @@ class SamplerRun(NamedTuple):
         sampler: the record of the sampler.
         seed: of the draws.
         packages: further packages that it runs.
-        adaptation: what the target was made from; None if it has no lists.
     """
 
     target: Target
@@ -44,7 +40,6 @@ class SamplerRun(NamedTuple):
     sampler: SamplerRecord = SamplerRecord()
     seed: int = 0
     packages: tuple[str, ...] = ()
-    adaptation: Adaptation | None = None
 
 
 def run_sampler(
@@ -58,8 +53,8 @@ def run_sampler(
     """Draw from a target.
 
     Args:
-        target: from `log_density`, or from `make_model_target`.
-        sampler: the sampler, as for `adapt`.
+        target: from `make_model_target`, or from `log_density`.
+        sampler: the sampler, as for `sample`.
         seed: the seed of the draws.
         progress: True shows a bar on standard error.
         clock: a function that returns the time in seconds, for the attributes `sampling_time`,
@@ -68,21 +63,20 @@ def run_sampler(
     Raises:
         UsageError: if a package of the sampler is missing, or the sampler does not fit the target.
 
-    >>> from bpa_ppl import from_lists, log_density
-    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
-    >>> run_sampler(log_density(lists, {"LM0": 0.5}), "map").sampled.kind
+    >>> import numpyro
+    >>> from numpyro.distributions import Normal
+    >>> from bpa_ppl.densities.model_target import make_model_target
+    >>> target = make_model_target(lambda: numpyro.sample("x", Normal(0.0, 1.0)))
+    >>> run_sampler(target, "map").sampled.kind
     'point'
     """
     require_docstrings()  # which the check needs
     engine, seed = SAMPLERS.resolve(sampler), check_seed(seed)
     engine.require_packages()
     name, title = SAMPLERS.name_of(engine), "sample"
-    adaptation = require_adaptation(target) if target.has_lists else None
-    if adaptation is not None:
-        title = "adapt"
-        match = target.match
-        canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
-        engine = engine.fitted(canonical, fixed=match.fixed_names, seed=seed)
+    if target.source is not None:
+        title = target.source.title
+        engine = target.source.prepare_sampler(engine, seed)
     size, title = target.dimension, f"{title} {name}"
     if size >= _MANY_VALUES:
         title += f", {size:,} values"
@@ -105,7 +99,7 @@ def run_sampler(
         seconds=max(seconds, 0.0) or None,
         compilation=compiling or None,
     )
-    return SamplerRun(target, sampled, record, seed, engine.packages, adaptation)
+    return SamplerRun(target, sampled, record, seed, engine.packages)
 
 
 @contextmanager
@@ -149,5 +143,5 @@ def draw(
         UsageError: if they do not fit into memory, or the sampler does not fit the target.
     """
     require_memory(target, sampler)
-    chosen = transform_for(sampler, target)
+    chosen = target.suited_to(sampler)
     return chosen.restore(sampler.sample(chosen, seed, progress), seed)

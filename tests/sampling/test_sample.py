@@ -208,7 +208,7 @@ def test_log_likelihoods_are_kept_up_to_a_limit_or_on_request(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = partial(bpa.sample, known_scale, (DATA,), sampler="map")
-    monkeypatch.setattr("bpa_ppl.adapting.sample.MOST_KEPT", 4)
+    monkeypatch.setattr("bpa_ppl.sampling.sample.MOST_KEPT", 4)
     with caplog.at_level("INFO", "bpa_ppl"), starting_at_zero():
         posteriors = {
             choice: as_draws(run(log_likelihood=choice)) for choice in (None, False, True)
@@ -542,7 +542,7 @@ def test_the_stages_and_the_size_of_a_large_program_are_reported(
         values = numpyro.sample("values", dist.Normal(0.0, 1.0).expand([3]).to_event(1))
         numpyro.sample("y", dist.Normal(values, 1.0).to_event(1), obs=y)
 
-    monkeypatch.setattr("bpa_ppl.adapting.run_sampler._MANY_VALUES", 3)
+    monkeypatch.setattr("bpa_ppl.sampling.run_sampler._MANY_VALUES", 3)
     steps: list[tuple[int, int, str]] = []
     for progress in (False, lambda *step: steps.append(step)):
         caplog.clear()

@@ -6,8 +6,9 @@ weights.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal, Self
 
 import jax
 import numpy as np
@@ -16,16 +17,10 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl.adapting.weights_target import require_lists
 from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.densities.mode import repeat_start
-from bpa_ppl.densities.target import (
-    Sampled,
-    Sites,
-    Target,
-    evaluate,
-    require_lists,
-    with_evaluations,
-)
+from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, with_evaluations
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import total
 from bpa_ppl.posterior.record import Figures
@@ -40,7 +35,24 @@ _ROUNDED = 0.01  # difference of Σ|λ| from 1 that rounding explains
 _LISTS_PER_DELTA = 12
 
 
-class Heuristic(Sampler, frozen=True):
+class PublishedSampler(Sampler, frozen=True):
+    """A sampler of the weights of lists that was published with a likelihood.
+
+    Attributes:
+        likelihood: its name, which is the default with this sampler.
+
+    >>> Heuristic().fitted({"LM0": 0.5}, fixed=[], seed=0).likelihood
+    'oracle'
+    """
+
+    likelihood: ClassVar[str] = "oracle"
+
+    def fitted(self, weights: Mapping[str, float], *, fixed: Sequence[str], seed: int) -> Self:
+        """Return the sampler with what it learns from the canonical weights: by default nothing."""
+        return self
+
+
+class Heuristic(PublishedSampler, frozen=True):
     """N_S = `draws` perturbed copies of λ_T and λ_T itself, weighted by the data.
 
     Source: Sanchis-Trilles & Casacuberta (2015), Eq. 11, which is Eq. 13 of COLING 2010.
@@ -60,14 +72,13 @@ class Heuristic(Sampler, frozen=True):
 
     title = "heuristic sampling (published)"
     exact = False
-    likelihood = "oracle"
     draws: Count = 1000
     delta: Positive | Literal["lists/12"] = 1.0
 
     def sample(self, target: Target, seed: int, progress: Reporter) -> Sampled:
         """Return S(λ_T) with the logarithms of its weights."""
-        require_lists(target, "the sampler heuristic")
-        canonical = target.match.values[target.match.free]
+        weights = require_lists(target, "the sampler heuristic")
+        canonical = weights.match.values[weights.match.free]
         length = float(np.abs(canonical).sum())
         if abs(length - 1) > _ROUNDED:
             log_info(
@@ -77,7 +88,7 @@ class Heuristic(Sampler, frozen=True):
             )
         vectors = perturb(canonical, self.draws, np.random.default_rng(seed))
         progress(self.draws, self.draws, "")
-        places = np.asarray(target.lists.sentence)  # −1 where the arrays are padded
+        places = np.asarray(weights.lists.sentence)  # −1 where the arrays are padded
         lists = len(np.unique(places[places >= 0]))
         delta = lists / _LISTS_PER_DELTA if self.delta == "lists/12" else self.delta
         return weight_vectors(target, vectors, delta)
@@ -133,7 +144,7 @@ def weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
     return with_evaluations(sampled)
 
 
-class IsotropicRandomWalk(ChainSampler, frozen=True):
+class IsotropicRandomWalk(ChainSampler, PublishedSampler, frozen=True):
     """The published random walk N(λ', σ_o I), which starts at λ_T, the mean of the prior.
 
     Of a program without lists it starts at the medians of the prior, or at all modes in turn.
@@ -143,7 +154,6 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
     """
 
     title = "random-walk Metropolis with isotropic steps (published)"
-    likelihood = "oracle"
     proposal_variance: Positive = 0.01
     warmup: CountOrNone = 500
 

@@ -16,7 +16,7 @@ from support.raising import raises
 from support.targets import starting_at_zero
 
 from bpa_ppl import NBest, Prior, UsageError, adapt, as_weight_draws, rerank
-from bpa_ppl.samplers.published import Heuristic, perturb
+from bpa_ppl.adapting.published import Heuristic, perturb
 
 
 def published(

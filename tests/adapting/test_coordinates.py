@@ -14,7 +14,7 @@ from support.moment_checks import assert_equal_moments, assert_moments
 from support.posteriors import name_weights, with_parts
 from support.raising import raises
 from support.registries import SAMPLERS
-from support.targets import draw_in_span, starting_at_zero, with_common_scale
+from support.targets import draw_in_span, evaluate, starting_at_zero, with_common_scale
 
 from bpa_ppl import (
     DataError,
@@ -29,8 +29,7 @@ from bpa_ppl import (
     from_lists,
     log_density,
 )
-from bpa_ppl.densities.target import evaluate
-from bpa_ppl.densities.weights_target import choose_coordinates
+from bpa_ppl.adapting.weights_target import choose_coordinates
 from bpa_ppl.extending import NoLikelihood, Sampled, Target
 
 FEATURES, LISTS, SIZE = 100, 3, 3

@@ -10,13 +10,13 @@ import jax
 import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
-from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.dimensions import label_sites
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import MOST_KEPT, NUMPYRO_LOCK, draw_predictive, inspect_model
 from bpa_ppl.errors import UsageError, list_names
 from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.arviz_functions import prepare_arviz
+from bpa_ppl.sampling.finish import draw_posterior
 
 if TYPE_CHECKING:
     from bpa_ppl._runtime.progress import Reporter

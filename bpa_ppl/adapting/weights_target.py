@@ -12,9 +12,10 @@ lists. So u has as many dimensions as rows, and draws of u and ε are draws of a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -22,6 +23,7 @@ import numpy.typing as npt
 from scipy.linalg import qr, solve_triangular
 
 from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl.adapting.checked_weights import LISTS, CheckedWeights, find_unused, require_shape
 from bpa_ppl.densities.mode import (
     find_mode,
     is_too_large,
@@ -32,21 +34,24 @@ from bpa_ppl.densities.mode import (
 from bpa_ppl.densities.own_models import explain_errors
 from bpa_ppl.densities.program_runs import require_same_runs
 from bpa_ppl.densities.target import (
-    ListData,
+    PRIOR_DRAWS,
+    Hints,
     Sampled,
     Sites,
     Target,
+    draw_sites,
     evaluate,
     inspect_model,
     unflatten,
 )
+from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
-from bpa_ppl.models.likelihoods.lists import Lists
+from bpa_ppl.models.likelihoods.lists import Lists, find_order
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.models.priors.scale import LogNormalScale, in_floats
 from bpa_ppl.models.priors.sparse import SparseLogLinear
-from bpa_ppl.posterior.weight_draws import WEIGHTS
+from bpa_ppl.posterior.weight_draws import FEATURE, SENTENCE, WEIGHTS
 from bpa_ppl.weights import Match
 
 #: A NumPyro program over lists, a prior and a likelihood.
@@ -56,6 +61,159 @@ Model = Callable[[Lists, Prior, Likelihood], None]
 _UNIT = 2.0**20
 #: The span is sampled if there are so many features, and at most this share of them as directions.
 _MIN_FEATURES, _MAX_SHARE = 100, 0.75
+_NO_FEATURES = Match((), np.zeros(0), np.zeros(0, bool))
+
+
+class ListData(NamedTuple):
+    """The data of a posterior of the weights of lists.
+
+    Attributes:
+        lists: the tabulated sentences, on JAX's device.
+        prior: of the free features.
+    """
+
+    lists: Lists
+    prior: Prior
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("data", "start"),
+    meta_fields=("model", "likelihood"),
+    drop_fields=("match", "coordinates", "source", "hints", "most_kept", "flat", "dims", "coords"),
+)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WeightsTarget(Target):
+    """The posterior of the weights of lists.
+
+    Attributes:
+        data: the lists and the prior.
+        likelihood: the last argument of the model.
+        match: the canonical weights, matched to the features of the lists; not part of the density,
+            so that compiled functions have its default.
+
+    >>> from bpa_ppl import from_lists, log_density
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> with jax.enable_x64(True):
+    ...     density = log_density(lists, {"LM0": 0.5}, likelihood="oracle")
+    ...     z = density.initial_position
+    ...     print(jax.grad(density)(z).round(3), density.constrain(z), density.features)
+    [0.378] {'weights': Array([0.5], dtype=float64)} ('LM0',)
+    >>> density.is_log_linear, density.lists.features
+    (True, 1)
+    """
+
+    data: ListData
+    likelihood: Likelihood
+    match: Match = _NO_FEATURES
+    main: ClassVar[tuple[str, ...]] = (WEIGHTS,)
+    enumerable: ClassVar[bool] = False
+    has_factors: ClassVar[bool] = False  # a likelihood of lists may be a factor
+
+    def program(self, *data: Any) -> None:
+        self.model(*data, self.likelihood)
+
+    @property
+    def lists(self) -> Lists:
+        """The tabulated sentences."""
+        return self.data.lists
+
+    @property
+    def prior(self) -> Prior:
+        """The prior of the free features."""
+        return self.data.prior
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that the site `weights` has a value for."""
+        return self.match.free_names
+
+    @property
+    def uses_prior(self) -> bool:
+        """Whether the weights have the prior: a model may have `uses_prior = False`."""
+        return bool(getattr(self.model, "uses_prior", True))
+
+    @property
+    def is_log_linear(self) -> bool:
+        """Whether the model is the log-linear one."""
+        return self.model is log_linear
+
+    def checked_program(self) -> CheckedWeights:
+        return CheckedWeights(self.program, self.lists.features, len(self.lists.oracle))
+
+    def name_dimensions(self, sites: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+        """Return those that the model and the likelihood declare, and the sentences.
+
+        Those are the dimension of observed sites in the plate over sentences, with one value each.
+        """
+        per_sentence = {
+            name: (SENTENCE,)
+            for name, site in sites.items()
+            if site["type"] == "sample"
+            and site["is_observed"]
+            and SENTENCE in {frame.name for frame in site["cond_indep_stack"]}
+            and tuple(site["fn"].batch_shape) == self.lists.oracle.shape
+        }
+        return {**self.likelihood.dims, **getattr(self.model, "dims", {}), **per_sentence}
+
+    def find_unused(self, sites: Sites, latent: Sites, observed: Sequence[str]) -> str | None:
+        """Return what the observations of a model of a user do not depend on.
+
+        Raises:
+            UsageError: if the model has no site `weights`, or they depend on no latent site.
+        """
+        if WEIGHTS not in sites:
+            require_shape(None, self.lists.features, list(sites))
+        if self.is_log_linear and observed:
+            return None
+        data = {LISTS: self.lists, "the prior": self.prior}
+        return find_unused(self.program, data, latent, observed)
+
+    def order_observations(self) -> dict[str, np.ndarray]:
+        """Return, of sites with one value for each sentence, that of the n-best table."""
+        info = inspect_model(self)
+        names = [name for name in info.observed if info.dims.get(name) == (SENTENCE,)]
+        return dict.fromkeys(names, find_order(self.lists)) if names else {}
+
+    def draw_prior(self, seed: int) -> Sites:
+        """Return 1,000 draws of the prior: of the latent sites, and of the weights."""
+        latent = inspect_model(self).latent
+        if self.is_log_linear and latent == (WEIGHTS,) and self.prior.other is None:
+            return {WEIGHTS: self.prior.sample(np.random.default_rng([seed, 5]), PRIOR_DRAWS)}
+        return draw_sites(self, tuple(dict.fromkeys((WEIGHTS, *latent))), seed)
+
+
+def require_lists(target: Target, needed_by: str) -> WeightsTarget:
+    """Return a target, if it is that of the weights of lists.
+
+    Args:
+        target: the target.
+        needed_by: what needs lists, for the message.
+
+    Raises:
+        UsageError: if it is the posterior of another program.
+    """
+    if not isinstance(target, WeightsTarget):
+        remedy = "use the sampler nuts or rwm"
+        message = f"{needed_by} needs canonical weights of n-best lists: {remedy}"
+        raise UsageError(message, parameter="sampler", code="not-supported")
+    return target
+
+
+def _make_hints(target: WeightsTarget) -> Hints:
+    """Return what samplers may use of a posterior of weights in their own coordinates."""
+    # A model or distribution of a user may call LAPACK, see `NUMPYRO_LOCK`.
+    log_linear, of_user = target.is_log_linear, target.prior.other is not None
+    only_weights = inspect_model(target).latent == (WEIGHTS,)
+    vectors = [name for name, value in target.start.items() if np.size(value) > 1]
+    several = not log_linear and len(vectors) > 1
+    return Hints(
+        log_concave=log_linear,
+        one_mode=True,
+        gaussian_prior=only_weights and target.prior.is_gaussian,
+        in_threads=log_linear and not of_user,
+        hierarchy=f"{' and '.join(vectors)} are several vectors" if several else "",
+    )
 
 
 def make_weights_target(
@@ -64,7 +222,7 @@ def make_weights_target(
     match: Match,
     likelihood: Likelihood,
     model: Model = log_linear,
-) -> Target:
+) -> WeightsTarget:
     """Return the log density of a posterior with its starting point; x64 must be enabled.
 
     It starts at the mean of the prior or, where the likelihood is not log-concave, at the mode of a
@@ -81,11 +239,19 @@ def make_weights_target(
         UsageError: if it cannot be sampled, or is another one at its second run.
     """
 
-    def build(likelihood: Likelihood) -> Target:
+    def build(likelihood: Likelihood) -> WeightsTarget:
         prepared, observing = likelihood.prepare(lists)
         on_device, arrays = jax.device_put((prepared, prior.as_arrays()))
-        data = ListData(on_device, arrays)
-        return Target(model=model, data=data, start={}, likelihood=observing, match=match)
+        target = WeightsTarget(
+            model=model,
+            data=ListData(on_device, arrays),
+            start={},
+            likelihood=observing,
+            match=match,
+            dims={WEIGHTS: (FEATURE,)},
+            coords={FEATURE: match.free_names},
+        )
+        return replace(target, hints=Hints(log_concave=target.is_log_linear, one_mode=True))
 
     target = build(likelihood)
     if not target.is_log_linear:
@@ -99,10 +265,11 @@ def make_weights_target(
         if mode.converged:
             z = unflatten(mode.position, chosen.start)
             start = {**start, **chosen.restore_sites(z)}
-    return replace(target, start=start)
+    target = replace(target, start=start)
+    return replace(target, hints=_make_hints(target))
 
 
-def find_start(target: Target) -> Sites:
+def find_start(target: WeightsTarget) -> Sites:
     """Return z at the mean of the prior, (site shape) each; other sites at their prior's median.
 
     A random start would be far from probable values of scales, and in a hierarchy even farther
@@ -118,14 +285,14 @@ def find_start(target: Target) -> Sites:
         return {WEIGHTS: prior.mean}
     with explain_errors(target.model):
         for mean in (prior.mean, np.full_like(prior.mean, np.nan)):
-            z: Sites = start_at_medians(target, mean)
+            z: Sites = start_at_medians(target, {WEIGHTS: mean})
             # A simple model has a density there: compiling its gradient would take long.
             if simple or is_usable_start(target, z):
                 return z
-        raise make_start_error(target, z)
+        raise make_start_error(target, z, ", or change canonical weights")
 
 
-def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Target:
+def choose_coordinates(target: WeightsTarget, varying: npt.ArrayLike = False) -> WeightsTarget:
     """Return a posterior in the coordinates in which it is sampled.
 
     They are the values themselves if the model is one of a user, or the prior neither Gaussian nor
@@ -138,8 +305,6 @@ def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Target
     """
     sites: dict[Any, tuple[str, ...]] = {log_linear: (WEIGHTS,), hierarchical: ("shared",)}
     scaled = () if isinstance(target.model, SparseLogLinear) else sites.get(target.model)
-    if not target.has_lists:
-        return target
     spread = _measure_spread(target.lists)
     # No sampler can evaluate infinite features.
     if scaled is None or target.prior.other is not None or not np.isfinite(spread).all():
@@ -157,7 +322,7 @@ def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Target
     return _rescale(target, unit, scaled) if (unit != 1).any() else target
 
 
-def project_prior(target: Target, prior: Prior) -> Prior:
+def project_prior(target: WeightsTarget, prior: Prior) -> Prior:
     """Return another prior of the weights as one in the coordinates of `choose_coordinates`."""
     coordinates = target.coordinates
     return coordinates.project(prior) if isinstance(coordinates, _Rescaled | _Spanned) else prior
@@ -215,7 +380,7 @@ class _Rescaled:
         sites: the latent sites that are in units of the weights.
     """
 
-    original: Target
+    original: WeightsTarget
     unit: Float64
     sites: tuple[str, ...]
 
@@ -250,7 +415,7 @@ class _Rescaled:
         return {name: z[name] * self.unit if name in self.sites else z[name] for name in z}
 
 
-def _rescale(target: Target, unit: Float64, sites: tuple[str, ...]) -> Target:
+def _rescale(target: WeightsTarget, unit: Float64, sites: tuple[str, ...]) -> WeightsTarget:
     """Return a posterior in other units of the weights."""
     coordinates = _Rescaled(original=target, unit=unit, sites=sites)
     start = {n: value / unit if n in sites else value for n, value in target.start.items()}
@@ -274,7 +439,7 @@ class _Spanned:
         member: (r,) a feature of the group of each direction.
     """
 
-    original: Target
+    original: WeightsTarget
     factor: Float64
     basis: Float64
     stretch: Float64
@@ -391,7 +556,9 @@ def _group(prior: Prior, size: Float64, varying: npt.ArrayLike) -> Int64:
     return np.asarray(np.unique(keys, axis=1, return_inverse=True)[1]).reshape(-1)
 
 
-def _make_spanned(target: Target, rows: Float64, group: Int64, stretch: Float64) -> Target:
+def _make_spanned(
+    target: WeightsTarget, rows: Float64, group: Int64, stretch: Float64
+) -> WeightsTarget:
     """Return a posterior of directions.
 
     Args:
@@ -439,6 +606,7 @@ def _make_spanned(target: Target, rows: Float64, group: Int64, stretch: Float64)
         data=ListData(lists, jax.device_put(coordinates.project(prior))),
         start={**target.start, WEIGHTS: stretch * (z @ basis)},
         match=Match(names, np.zeros(len(names)), np.ones(len(names), bool)),
+        coords={**target.coords, FEATURE: names},
         coordinates=coordinates,
     )
 

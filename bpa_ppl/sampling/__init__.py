@@ -1,0 +1,1 @@
+"""From a target, or any NumPyro program, to checked draws."""
