@@ -32,7 +32,6 @@ def main(folder: Path) -> None:
         runs=2,
         seed=1,
         reference="imh",  # the long run that all are held against
-        test=lists,
     )
     print(comparison)
     for path in write_comparison(comparison, folder):

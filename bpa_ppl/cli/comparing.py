@@ -290,8 +290,12 @@ def calibrate(
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
-    from bpa_ppl.diagnostics.samplers.calibration import calibrate_each, write_calibrations
-    from bpa_ppl.diagnostics.samplers.running import find_target, resolve_samplers
+    from bpa_ppl.diagnostics.samplers.calibration import (
+        calibrate_each,
+        make_program_simulation,
+        write_calibrations,
+    )
+    from bpa_ppl.diagnostics.samplers.running import resolve_samplers
 
     if program.model is None:
         message = "give a NumPyro model, as module:function or FILE.py:function"
@@ -299,7 +303,7 @@ def calibrate(
     engines = resolve_samplers(samplers, settings)
     model, arguments = program.read()
     calibrations = calibrate_each(
-        find_target(model, (), arguments),
+        make_program_simulation(model, (), arguments),
         engines,
         replications=replications,
         seed=seed,

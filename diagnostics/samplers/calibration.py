@@ -10,7 +10,7 @@ from itertools import chain
 from math import ceil
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,10 +23,7 @@ from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.streams import atomic_writer
 from bpa_ppl._runtime.workers import parallel_workers
-from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.adaptation import require_adaptation
-from bpa_ppl.adapting.weights_target import Model, WeightsTarget
-from bpa_ppl.densities.model_target import require_simulated
+from bpa_ppl.densities.model_target import make_model_target, require_simulated
 from bpa_ppl.densities.own_models import Simulated
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
@@ -40,27 +37,17 @@ from bpa_ppl.diagnostics.page import Headline, Outcome, Section, Table, describe
 from bpa_ppl.diagnostics.pages.figures import Layer, choose_style, plot, plots
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.diagnostics.samplers.moments import holm
-from bpa_ppl.diagnostics.samplers.running import describe_remaining, find_target, resolve_samplers
+from bpa_ppl.diagnostics.samplers.running import describe_remaining, resolve_samplers
 from bpa_ppl.diagnostics.samplers.runs import resample_independent
 from bpa_ppl.diagnostics.samplers.uniformity import (
     find_detected_shift,
     uniform_bands,
     uniformity_test,
 )
-from bpa_ppl.errors import UsageError, wrong_value
-from bpa_ppl.gains.gains import AnyGain, resolve
-from bpa_ppl.gains.oracles import Oracles
-from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
-from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.errors import UsageError, wrong_type, wrong_value
 from bpa_ppl.posterior.draws import name_array, total
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.run_sampler import draw
-from bpa_ppl.weight_draws import WEIGHTS
-from bpa_ppl.weights import AnyStart
-
-if TYPE_CHECKING:
-    from bpa_ppl.models.priors.prior import Prior, PriorFamily
 
 #: The probability that an exact sampler fails.
 LEVEL = 0.01
@@ -70,8 +57,8 @@ _FEWEST, _SILENT_SECONDS = 20, 20.0
 RANKED = 99
 _PROBABILITY = 0.95
 _METHOD = (
-    "Weights are drawn from the prior, oracles from the model given the weights, and the sampler "
-    f"is run on them; the true values are ranked among {RANKED} of its draws. The ranks are "
+    "Parameters are drawn from the prior, data from the model given them, and the sampler "
+    f"is run on the data; the true values are ranked among {RANKED} of its draws. The ranks are "
     "uniform if the sampler draws from the posterior. p is the p-value of uniformity, with Holm's "
     "correction for the number of quantities."
 )
@@ -81,15 +68,68 @@ _READING = (
     "line above the band at the left: draws too large; below: too small; above and then below: "
     "too narrow; below and then above: too wide."
 )
-#: Calibrated next to the weights: a quantity that depends on the data, and so detects errors that
-#: the weights do not show (Modrák et al. 2023).
-LOG_LIKELIHOOD = "log p(A|λ)"
-_LOG_LIKELIHOOD = "log likelihood"  # of other programs
-_OBSERVED = "oracle"
+#: Ranked with the parameters: a quantity that depends on the data, and so detects errors that the
+#: parameters do not show (Modrák et al. 2023).
+LOG_LIKELIHOOD = "log likelihood"
+
+
+class SimulatedData(NamedTuple):
+    """A simulated data set.
+
+    Attributes:
+        truth: (quantities,) the parameters that were drawn from the prior.
+        data: what was simulated given them.
+        log_likelihood: log p(data | truth).
+
+    >>> mean, rng = 0.3, np.random.default_rng(0)
+    >>> simulated = SimulatedData([mean], {"y": rng.normal(mean, size=5)}, -7.5)
+    >>> simulated.data["y"].shape
+    (5,)
+    """
+
+    truth: Any
+    data: Any
+    log_likelihood: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """How data are simulated, and the posterior given them.
+
+    `calibrate` makes one of a NumPyro program with its arguments.
+
+    Attributes:
+        labels: site -> the names of its cells; the true values have this order.
+        simulate: a key of JAX -> parameters from the prior, and data given them. It is called with
+            float64 enabled.
+        given: simulated data -> the posterior given them.
+
+    >>> import numpyro
+    >>> import numpyro.distributions as dist
+    >>> def program():
+    ...     mean = numpyro.sample("mean", dist.Normal(0.0, 1.0).expand([2]))
+    ...     numpyro.sample("y", dist.Normal(mean, 1.0), obs=np.zeros(2))
+    >>> simulation = make_program_simulation(program)
+    >>> simulation.labels
+    {'mean': ('mean[0]', 'mean[1]')}
+    >>> with jax.enable_x64(True):
+    ...     truth, data, _ = simulation.simulate(jax.random.key(0))
+    >>> truth.shape, data["y"].shape, simulation.given(data).dimension
+    ((2,), (2,), 2)
+    """
+
+    labels: Mapping[str, tuple[str, ...]]
+    simulate: Callable[[jax.Array], SimulatedData]
+    given: Callable[[Any], Target]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the quantities: the cells of all sites, and the log likelihood."""
+        return (*chain.from_iterable(self.labels.values()), LOG_LIKELIHOOD)
 
 
 def calibrate(
-    model: Callable[..., Any] | Target,
+    model: Callable[..., Any] | Simulation,
     args: tuple[Any, ...] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
@@ -107,8 +147,7 @@ def calibrate(
     et al. 2023). Arguments of the program are covariates.
 
     Args:
-        model: a NumPyro program, as for `sample`, or a density of n-best lists, by
-            `density_to_simulate` or, with references, `log_density`.
+        model: a NumPyro program, as for `sample`, or a `Simulation`.
         args: the positional arguments of the program, as a tuple.
         kwargs: its keyword arguments.
         samplers: names, with settings as in `nuts:warmup=200`, or samplers of your own.
@@ -137,13 +176,18 @@ def calibrate(
     >>> result.names, bool(result)
     (('mean', 'log likelihood'), True)
     """
-    engines, target = resolve_samplers(samplers), find_target(model, args, kwargs)
+    engines = resolve_samplers(samplers)
+    if not isinstance(model, Simulation):
+        model = make_program_simulation(model, args, kwargs)
+    elif args or kwargs:
+        message = "a simulation has its arguments already: leave out args and kwargs"
+        raise UsageError(message, parameter="args", code="conflict")
     options: dict[str, Any] = {"jobs": jobs, "max_seconds": max_seconds, "progress": progress}
-    return list(calibrate_each(target, engines, replications=replications, seed=seed, **options))
+    return list(calibrate_each(model, engines, replications=replications, seed=seed, **options))
 
 
 def calibrate_each(
-    target: Target,
+    simulation: Simulation,
     engines: Sequence[Sampler],
     *,
     seed: int = 0,
@@ -154,13 +198,11 @@ def calibrate_each(
 
     Each has an equal share of the seconds that remain.
     """
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        simulation = _make_simulation(target)
     end = None if max_seconds is None else time() + max_seconds
     for k, engine in enumerate(engines):
         yield run_calibration(
             partial(_replicate, engine, simulation, check_seed(seed)),
-            simulation.labels,
+            simulation.names,
             sampler=SAMPLERS.name_of(engine),
             seed=seed,
             max_seconds=None if end is None else (end - time()) / (len(engines) - k),
@@ -168,149 +210,83 @@ def calibrate_each(
         )
 
 
-def density_to_simulate(
-    lists: NBest,
-    weights: AnyStart,
-    *,
-    prior: str | PriorFamily | Prior = "isotropic:variance=0.1",
-    likelihood: str | Likelihood = "oracle",
-    gain: AnyGain | None = None,
-    model: Model = log_linear,
-) -> Target:
-    """Return the log density of lists whose oracles or answers are simulated, for `calibrate`.
+def make_program_simulation(
+    program: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None
+) -> Simulation:
+    """Return how the data of a NumPyro program are simulated, for `calibrate`.
 
     Args:
-        lists: the lists; preferences in them say which candidates are compared, and by whom.
-        weights: the canonical weights λ_T.
-        prior: from which the weights are drawn.
-        likelihood: a distribution of the observations: `oracle` or `preference`.
-        gain: if the likelihood uses gains; as for `adapt`.
-        model: a NumPyro model with the sites `weights` and `oracle`, such as one of your own.
+        program: the program, as for `sample`.
+        args: its positional arguments, as a tuple.
+        kwargs: its keyword arguments.
 
     Raises:
-        DataError: if lists and weights do not fit together.
-        UsageError: if the likelihood cannot be simulated.
-
-    >>> from bpa_ppl import from_lists
-    >>> texts, features = [["a", "b"]] * 8, [[[1.0], [0.0]], [[0.0], [2.0]]] * 4
-    >>> density = density_to_simulate(from_lists(texts, features, ["LM0"]), {"LM0": 0.5})
-    >>> (result,) = calibrate(density, samplers=["laplace:draws=200"], replications=20)
-    >>> result.names, bool(result)
-    (('LM0', 'log p(A|λ)'), True)
+        UsageError: if the program cannot be run or sampled, or its data cannot be simulated.
     """
-    resolved = LIKELIHOODS.resolve(likelihood)
-    _require_generative(resolved)
-    first = np.zeros(len(lists), np.int64)
-    key = "" if gain is None else resolve(gain, lists).key
-    return log_density(
-        lists,
-        weights,
-        gain=Oracles(first, np.full(len(first), np.nan), first + 1, "", key, ""),
-        likelihood=resolved,
-        prior=prior,
-        model=model,
+    if isinstance(program, Target):
+        rule = "data are simulated from a program, or by a Simulation"
+        remedy = "give the program with its arguments, or what make_density_simulation returns"
+        raise wrong_type(rule, program, "model", remedy=remedy)
+    target = make_model_target(program, args, kwargs)
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        require_simulated(target)
+        labels = label_cells(target, inspect_model(target).latent)
+    return Simulation(
+        labels, partial(simulate, target, tuple(labels)), lambda data: replace(target, data=(data,))
     )
 
 
-class _Simulation(NamedTuple):
-    """How data are simulated from a target.
-
-    Attributes:
-        target: the posterior of the data that are there.
-        names: the sites whose true values are compared with draws.
-        labels: of their cells, and of the log likelihood.
-        given: returns the posterior of simulated data, from what the program observes, by site.
-    """
-
-    target: Target
-    names: tuple[str, ...]
-    labels: tuple[str, ...]
-    given: Callable[[dict[str, Any]], Target]
-
-
-def _make_simulation(target: Target) -> _Simulation:
-    """Return how oracles or answers, or the data of any program, are simulated.
-
-    Raises:
-        UsageError: if the likelihood is no distribution of them, or the program observes nothing,
-            or a `numpyro.factor`.
-    """
-    latent = inspect_model(target).latent
-    if not isinstance(target, WeightsTarget):
-        require_simulated(target)
-        labels = (*_label_cells(target, latent), _LOG_LIKELIHOOD)
-        return _Simulation(target, latent, labels, lambda data: replace(target, data=(data,)))
-    _require_generative(target.likelihood)
-    observed = require_adaptation(target).observed
-    if observed.choices is not None and (observed.choices.weight != 1).any():
-        message = "answers with weights other than 1 cannot be simulated: leave out the weights"
-        raise UsageError(message, parameter="likelihood", code="not-supported")
-    names = (WEIGHTS, *(name for name in latent if name != WEIGHTS))
-
-    def give_data(simulated: dict[str, Any]) -> Target:
-        oracle = simulated[_OBSERVED].astype(target.lists.oracle.dtype)
-        lists = target.lists._replace(oracle=oracle)
-        return replace(target, data=target.data._replace(lists=lists))
-
-    labels = (*target.features, *_label_cells(target, names[1:]), LOG_LIKELIHOOD)
-    return _Simulation(target, names, labels, give_data)
-
-
-def _require_generative(likelihood: Likelihood) -> None:
-    """Refuse a likelihood that is no distribution of what is observed."""
-    if not likelihood.generative:
-        name = LIKELIHOODS.name_of(likelihood)
-        message = f"oracles cannot be simulated from {name}: choose oracle or preference"
-        raise UsageError(message, parameter="likelihood", code="not-supported")
-
-
-def _replicate(engine: Sampler, simulation: _Simulation, seed: int, i: int) -> Replication:
+def _replicate(engine: Sampler, simulation: Simulation, seed: int, i: int) -> Replication:
     """Simulate data, and draw from the posterior given the data."""
     # The setting is local to a thread.
     with NUMPYRO_LOCK, jax.enable_x64(True):
         key = jax.random.fold_in(jax.random.key(seed), i)
-        truth, observed, likelihood = simulate(simulation.target, simulation.names, key)
-        target = simulation.given(observed)
+        truth, data, likelihood = simulation.simulate(key)
+        target = simulation.given(data)
         sampled = draw(engine, target, seed + i)
         log_likelihood = sampled.log_likelihood
         if log_likelihood is None:
             log_likelihood = evaluate(target, sampled.z)[1]
         values = constrain_draws(target, sampled.z)
-        shape = np.shape(values[simulation.names[0]])[:2]
-        parts = [np.reshape(values[name], (*shape, -1)) for name in simulation.names]
+        shape = np.shape(jax.tree.leaves(sampled.z)[0])[:2]
+        parts = [np.reshape(values[name], (*shape, -1)) for name in simulation.labels]
         draws = np.concatenate([*parts, total(log_likelihood, shape)[..., None]], -1)
         return Replication(np.append(truth, likelihood), draws, sampled.log_weight)
 
 
-def _label_cells(target: Target, names: Sequence[str]) -> list[str]:
-    """Return a name for each cell of some sites."""
+def label_cells(target: Target, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return a name for each cell of some sites, by site: that of the site, or numbers in it."""
     values = constrain(target, target.start)
-    return [
-        name if np.size(values[name]) == 1 else f"{name}[{k}]"
-        for name in names
-        for k in range(np.size(values[name]))
-    ]
+    sizes = {name: np.size(values[name]) for name in names}
+    return {
+        name: (name,) if size == 1 else tuple(f"{name}[{k}]" for k in range(size))
+        for name, size in sizes.items()
+    }
 
 
 @partial(jax.jit, static_argnums=1)
-def simulate(
-    target: Target, names: tuple[str, ...], key: jax.Array
-) -> tuple[jax.Array, dict[str, jax.Array], jax.Array]:
-    """Return parameters from the prior, data from the model given them, and their log density."""
-    simulated = Simulated(target.program)
-    sites = handlers.trace(handlers.seed(simulated, key)).get_trace(*target.data)
-    observed = {name: sites[name] for name in simulated.sites}
+def simulate(target: Target, names: tuple[str, ...], key: jax.Array) -> SimulatedData:
+    """Return parameters from the prior, data from the model given them, and their log density.
+
+    Args:
+        target: a posterior of the program.
+        names: the sites whose values are the true parameters, in this order.
+        key: of JAX's random numbers.
+    """
+    program = Simulated(target.program)
+    sites = handlers.trace(handlers.seed(program, key)).get_trace(*target.data)
+    observed = {name: sites[name] for name in program.sites}
     data = {name: site["value"] for name, site in observed.items()}
     likelihood = sum(site["fn"].log_prob(data[name]).sum() for name, site in observed.items())
     truth = jnp.concatenate([jnp.ravel(sites[name]["value"]) for name in names])
-    return truth, data, jnp.asarray(likelihood)
+    return SimulatedData(truth, data, jnp.asarray(likelihood))
 
 
 class Replication(NamedTuple):
     """True values, and draws of the posterior given data simulated from them.
 
     Attributes:
-        truth: (quantities,) such as the weights and their log-likelihood.
+        truth: (quantities,) such as the parameters and their log likelihood.
         draws: (chains, draws, quantities).
         log_weight: (chains, draws) log importance weights, or None.
 

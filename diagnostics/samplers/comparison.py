@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import format_signed
-from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check.check import Report, check
 from bpa_ppl.diagnostics.check.convergence import BulkESS, RHat
 from bpa_ppl.diagnostics.check.independence import find_common_draws, find_dependence
@@ -37,16 +35,12 @@ from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import select_comparable
 from bpa_ppl.errors import DataError, UsageError, list_names, wrong_type, wrong_value
-from bpa_ppl.evaluation.paired import compare_scores, find_changed
-from bpa_ppl.gains.bleu import LengthRatio
-from bpa_ppl.gains.gains import list_reported_metrics, resolve
-from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.opening import is_arrays
 from bpa_ppl.posterior.selection import INFINITE
 
 #: The level at which a correct sampler is found to differ (13 of 900 were). Half of it is for the
-#: marginal distributions of the weights together, half for their joint distribution.
+#: marginal distributions of the variables together, half for their joint distribution.
 LEVEL = 0.01
 #: A sampler agrees if the bias of every mean is below this, in posterior standard deviations; a
 #: smaller one may be asked for.
@@ -103,7 +97,6 @@ class SamplerResult:
             standard deviations; None without a reference, or if the sampler has not converged.
         discrepancies: of each property of each variable from the reference.
         distance: of the joint distributions.
-        downstream: its choices compared with those of the reference, see `compare_downstream`.
         draws: all of its runs as chains.
         running_error: of its means, by the evaluations that are spent, see `measure_running_error`.
 
@@ -118,7 +111,6 @@ class SamplerResult:
     bound: float | None = None
     discrepancies: tuple[Row, ...] = ()
     distance: Distance | None = None
-    downstream: dict[str, Any] | None = None
     draws: Draws | None = field(default=None, repr=False)
     running_error: tuple[Row, ...] = field(default=(), repr=False)
 
@@ -207,13 +199,12 @@ def compare(
     var_names: Sequence[str] | None = None,
     log_weights: str | None = None,
     bias: float = MAX_BIAS,
-    test: NBest | None = None,
     seed: int = 0,
 ) -> Comparison:
     """Compare draws with reference draws, or with another run, and say whether they agree.
 
-    All continuous variables that the posteriors have in common are compared, of those of `adapt`
-    the sampled ones; of variables without a variance only the quantiles.
+    All continuous variables that the posteriors have in common are compared, of those of `sample`
+    and `adapt` the sampled ones; of variables without a variance only the quantiles.
     `docs/how-to/is-my-sampler-right.md` explains the tests. The verdict is
 
     * `not converged` if all runs together fail `check`, or those of the reference do, which needs
@@ -236,7 +227,6 @@ def compare(
         log_weights: the variable, (chains, draws), with the importance weights of draws, of the sum
             1, or their logarithms up to a constant.
         bias: in posterior standard deviations, at most 0.1. A smaller one takes more draws.
-        test: lists that are reranked with the reference and with the first run of each sampler.
         seed: of permutations and resamples.
 
     Raises:
@@ -265,9 +255,7 @@ def compare(
         message = f"no run to compare for {empty[0]}: give at least one"
         raise DataError(message, code="no-data")
     first = standard_name or next(iter(several))
-    selection = select_comparable(
-        several, first, var_names, weights=test is not None, log_weights=log_weights
-    )
+    selection = select_comparable(several, first, var_names, log_weights=log_weights)
     expected = selection.recorded[first][0]
     for name, of_sampler in selection.recorded.items():
         for run in of_sampler:
@@ -285,10 +273,9 @@ def compare(
         size = f"{len(draws.flat)} draws, {smallest_ess(draws):.0f} effective"
         description = f"{made_by}, {size}, {checked}"
         standard = _Standard(standard_name, draws, problem)
-    choice = rerank(test, expected, unchecked=True).choice if test and standard else None
     results = []
     for name, of_sampler in runs.items():
-        draws, recorded = concatenate_runs(of_sampler).reordered(order), selection.recorded[name]
+        draws = concatenate_runs(of_sampler).reordered(order)
         scored = [score_heavy(run, scale, heavy) for run in of_sampler]
         cost = measure_efficiency(scored, score_heavy(draws, scale, heavy))
         result = SamplerResult(name, cost, draws=draws)
@@ -298,10 +285,6 @@ def compare(
             result = _qualify(result, against.note, selection.incomplete)
             running_error = measure_running_error(scored, score_heavy(against.draws, scale, heavy))
             result = replace(result, running_error=running_error)
-        if test is not None and choice is not None:
-            ours = rerank(test, recorded[0], unchecked=True).choice
-            downstream = compare_downstream(test, ours, choice, seed=seed)
-            result = replace(result, downstream=downstream)
         results.append(result)
     truth = standard.draws if standard else None
     return Comparison(tuple(results), description, selection.left_out, truth, bias)
@@ -335,7 +318,7 @@ def _pool_others(
     Args:
         name: of the sampler that is compared with them.
         runs: of each sampler.
-        order: of the features.
+        order: of the variables.
         reports: of the check of each sampler.
 
     Raises:
@@ -556,30 +539,3 @@ def _describe_differences(properties: Sequence[Row], distance: Distance) -> Iter
             share = f"{distance.neighbours:.1%} of the nearest neighbours"
             parts.append(f"{share} are draws of the same run, more than for random splits")
         yield "; ".join(parts)
-
-
-def compare_downstream(
-    lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0
-) -> dict[str, Any]:
-    """Compare the choices from some lists with those of the reference.
-
-    Returns:
-        how many texts `changed`, the number of `sentences`, and differences of `scores`: of the
-        corpus, and of the ratio of lengths; none without references.
-
-    >>> from bpa_ppl import from_lists
-    >>> texts, features = [["a cat", "the cat"]], [[[1.0], [0.0]]]
-    >>> lists = from_lists(texts, features, ["LM0"], references=["a cat"])
-    >>> result = compare_downstream(lists, np.array([0]), np.array([1]))
-    >>> result["changed"], result["scores"][0]["metric"], result["scores"][0]["difference"]
-    (1, 'ter', -50.0)
-    """
-    metrics = (*map(resolve, list_reported_metrics()), LengthRatio())
-    metrics = () if lists.references is None else metrics
-    scores = [
-        {"metric": one.after.metric, "score": one.after.value}
-        | {name: getattr(one, name) for name in ("difference", "low", "high")}
-        for one in compare_scores(lists, theirs, ours, metrics, seed=seed)
-    ]
-    changed = int(find_changed(lists, ours, theirs).sum())
-    return {"changed": changed, "sentences": len(lists), "scores": scores}

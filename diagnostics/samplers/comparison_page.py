@@ -49,11 +49,6 @@ _DISTANCE_CAPTION = (
     "pooled draws is a difference; p may also come from a moment, such as a correlation, or from "
     "nearest neighbours."
 )
-_CHOICES_TEXT = (
-    "Candidates chosen with the first run of each sampler and with the reference: how many "
-    "differ, and the differences of corpus scores and of the ratio of lengths, with 95% intervals "
-    "by paired bootstrap over sentences."
-)
 
 
 def _list_ranked(comparison: Comparison) -> dict[str, Row]:
@@ -85,7 +80,6 @@ def render_comparison(
     rankings = ((ranks, "By the seconds of sampling."), (by_evaluations, "By evaluations."))
     if ranked := [make_table(rows, caption) for rows, caption in rankings if rows]:
         sections.insert(0, Section("Ranking", (_RANKING_TEXT, *ranked)))
-    choices: list[Row] = []
     distances: list[Row] = [
         {
             "sampler": result.sampler,
@@ -97,15 +91,9 @@ def render_comparison(
         for result in comparison.samplers
         if (distance := result.distance) is not None
     ]
-    for result in comparison.samplers:
-        if (changes := result.downstream) is not None:
-            row = {"sampler": result.sampler} | changes
-            choices += [row | one for one in row.pop("scores")] or [row]
     if distances:
         table = make_table(distances, _DISTANCE_CAPTION)
         sections += [_describe_accuracy(comparison), Section("Joint distribution", [table])]
-    if choices:
-        sections.append(Section("Choices", (_CHOICES_TEXT, make_table(choices))))
     if figures := draw_pictures(ran, comparison.truth, worst, errors):
         sections.append(Section("In pictures", figures))
     if comparison.left_out:

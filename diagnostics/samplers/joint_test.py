@@ -67,12 +67,12 @@ def measure_joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Dis
     the energy distance (Székely & Rizzo 2013), for any difference; the largest difference of a
     moment in standard errors, for correlations, to which the distance is insensitive in many
     dimensions; and the share of nearest neighbours that are of the same group (Schilling 1986), for
-    dependence that correlations do not show. The moments are correlations of weights and of their
+    dependence that correlations do not show. The moments are correlations of variables and of their
     squares, and variances and correlations of principal components. The smallest of the p-values is
     adjusted by the same splits (Westfall & Young 1993).
 
     Args:
-        draws: of a sampler, with the features of the reference in the same order.
+        draws: of a sampler, with the variables of the reference in the same order.
         reference: draws of a long run.
         seed: of the thinned draws and of the splits.
 

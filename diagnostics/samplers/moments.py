@@ -63,7 +63,7 @@ def compare_moments(draws: Draws, reference: Draws, heavy: Sequence[str] = ()) -
     error is known: λ, (λ − its mean)², and whether λ is above a reference quantile.
 
     Args:
-        draws: of a sampler, with the features of the reference in the same order.
+        draws: of a sampler, with the variables of the reference in the same order.
         reference: draws of a long run.
         heavy: cells without a variance, of which only quantiles are compared: their unit is not the
             standard deviation, but the distance of the outer quantiles over that of the normal
@@ -138,7 +138,7 @@ def bound_bias(draws: Draws, reference: Draws) -> tuple[float, str]:
 
     It is in posterior standard deviations of the reference. For each weight, it is the difference
     of the means plus the quantile of Student's t times the errors of both. The largest holds for
-    all weights at once (an intersection-union test, Berger 1982).
+    all variables at once (an intersection-union test, Berger 1982).
 
     >>> from bpa_ppl.posterior.draws import name_array
     >>> def draws(seed, count):

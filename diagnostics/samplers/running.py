@@ -13,7 +13,6 @@ import numpy as np
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting.weights_target import WeightsTarget
 from bpa_ppl.components import read_name
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import MOST_KEPT, Target
@@ -31,7 +30,6 @@ from bpa_ppl.diagnostics.samplers.comparison import (
 )
 from bpa_ppl.diagnostics.samplers.efficiency import COLUMNS
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
-from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.errors import (
     BpaError,
     NotConverged,
@@ -43,8 +41,6 @@ from bpa_ppl.errors import (
     wrong_type,
     wrong_value,
 )
-from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.arviz_data import as_draws
 from bpa_ppl.posterior.draws import Draws, name_array
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.finish import draw_posterior
@@ -59,7 +55,7 @@ REFERENCE = "nuts"
 _Timed = list[Draws] | Exception
 #: Difference between the seeds of the reference run and of the first run.
 _SEED_OFFSET = 1_000_000
-#: Seconds of the statistics of a sampler, with 14 weights and as many draws as by default.
+#: Seconds of the statistics of a sampler, with 14 variables and as many draws as by default.
 _STATISTICS_SECONDS = 1.0
 
 
@@ -76,7 +72,6 @@ def compare_samplers(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     others: Mapping[str, Sequence[Posterior]] | None = None,
     var_names: Sequence[str] | None = None,
-    test: NBest | None = None,
     bias: float = MAX_BIAS,
     max_seconds: float | None = None,
     progress: bool | Reporter = False,
@@ -89,7 +84,7 @@ def compare_samplers(
     compared: a sampler without any has the verdict `not run`.
 
     Args:
-        model: a NumPyro program, as for `sample`, or what `log_density` returns for n-best lists.
+        model: a NumPyro program, as for `sample`, or a density, such as `log_density` returns.
         args: the positional arguments of the program, as a tuple.
         kwargs: its keyword arguments.
         samplers: their names, with settings as in `rwm:thinning=20`.
@@ -101,7 +96,6 @@ def compare_samplers(
         settings: of each sampler, by its name.
         others: posteriors of the same data from elsewhere, by name.
         var_names: the variables to compare; None compares all that the posteriors have in common.
-        test: lists to be reranked with each posterior of weights.
         bias: that every mean of a sampler that agrees is below, in posterior standard deviations,
             as for `compare`.
         max_seconds: no run begins later than so many seconds after the beginning of the reference
@@ -142,18 +136,8 @@ def compare_samplers(
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
     target = find_target(model, args, kwargs)
-    if not isinstance(target, WeightsTarget):
+    if target is not model:
         target = replace(target, most_kept=MOST_KEPT)
-    if test is not None and not isinstance(target, WeightsTarget):
-        raise UsageError(
-            "test lists are reranked with weights, which only a density of log_density has: leave "
-            "out test",
-            parameter="test",
-            code="conflict",
-        )
-    if isinstance(target, WeightsTarget):
-        elsewhere = {name: [as_draws(one) for one in of] for name, of in elsewhere.items()}
-        _refuse_other_data(target, elsewhere)
     with reporter(progress, "compare", even=False) as report:
         truth: Any = reference
         if engine is not None:
@@ -186,9 +170,7 @@ def compare_samplers(
                 code="no-data",
             )
         report(0, 1, f"statistics, about {_STATISTICS_SECONDS * len(drawn):.0f} s left")
-        comparison = compare(
-            drawn | elsewhere, [truth], var_names=var_names, bias=bias, test=test, seed=seed
-        )
+        comparison = compare(drawn | elsewhere, [truth], var_names=var_names, bias=bias, seed=seed)
     results = [
         comparison[name] if name in drawn else _describe_missing(name, one, stopped)
         for name, one in timed.items()
@@ -203,16 +185,6 @@ def _describe_missing(name: str, timed: _Timed, stopped: str) -> SamplerResult:
     if isinstance(timed, Exception):
         return SamplerResult(name, nothing, FAILED, _shorten(timed))
     return SamplerResult(name, nothing, NOT_RUN, stopped)
-
-
-def _refuse_other_data(target: Target, others: Mapping[str, Sequence[Draws]]) -> None:
-    """Refuse posteriors of other lists before the long computation."""
-    if not others:
-        return
-    expected = draw_posterior(target, "map")
-    for name, runs in others.items():
-        for run in runs:
-            check_same_posterior(name, run, expected)
 
 
 def resolve_samplers(
@@ -268,7 +240,7 @@ def find_target(model: Callable[..., Any] | Target, args: Any, kwargs: Any) -> T
     if not isinstance(model, Target):
         return make_model_target(model, args, kwargs)
     if args or kwargs:
-        message = "a density of log_density has its data already: leave out args and kwargs"
+        message = "a density has its data already: leave out args and kwargs"
         raise UsageError(message, parameter="args", code="conflict")
     return model
 

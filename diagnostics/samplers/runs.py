@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_data import Posterior
 
 _MIN_DRAWS = 10  # per chain: diagnostics of fewer are meaningless
-_LEFT = 0.3  # autocorrelations of thinned draws, summed over the weights
+_LEFT = 0.3  # autocorrelations of thinned draws, summed over the variables
 
 
 def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
@@ -40,7 +40,7 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
     """
     runs = [as_draws(posterior) for posterior in posteriors]
     if len({(run.names, run.weighted) for run in runs}) > 1:
-        problem = "the runs of one sampler must agree in features and log_weight"
+        problem = "the runs of one sampler must agree in variables and log_weight"
         raise DataError(problem, code="mismatch")
     length = min(run.shape[1] for run in runs)
     if length < _MIN_DRAWS:
@@ -92,12 +92,12 @@ def resample_independent(draws: Draws, count: int, rng: np.random.Generator) -> 
 def select_independent(draws: Draws, most: int, rng: np.random.Generator) -> Float64:
     """Return nearly independent draws without importance weights, (at most `most`, Q).
 
-    Chains are thinned evenly, k autocorrelation times apart: those of the weight, or square of a
-    weight, with the smallest ESS. Of a first-order process the autocorrelation that is left is
-    exp(−2 k). A distance over Q weights sums it, so that k is at least 2, and with many weights
+    Chains are thinned evenly, k autocorrelation times apart: those of the variable, or square of a
+    variable, with the smallest ESS. Of a first-order process the autocorrelation that is left is
+    exp(−2 k). A distance over Q variables sums it, so that k is at least 2, and with many variables
     such that Q exp(−2 k) is 0.3. Of weighted draws every second one, as proposals may
     come in antithetic pairs, is accepted with a probability proportional to its importance weight.
-    The largest weights are the exception: so that half of the ESS is left, they may be accepted
+    The largest ones are the exception: so that half of the ESS is left, they may be accepted
     several times.
 
     >>> rng = np.random.default_rng(0)

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.names import find_positions
-from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.weight_draws import PRIOR_BY_FEATURE, SENTENCE
+from bpa_ppl.posterior.record import to_attributes
 
-_ORACLE = "oracle"
-#: What differs between lists and the tables that a model makes of them.
-_OF_SENTENCES = {"number of sentences", "sentence_ids", _ORACLE}
-_PRIOR = {"prior_covariance", *PRIOR_BY_FEATURE}
+#: What the names of constants of the prior begin with.
+_PRIOR = "prior_"
+#: Attributes of the model, with settings by name; and that of the data, with hashes by name.
+_COMPONENTS, _DATA = ("likelihood", "prior"), "data"
 
 
 def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     """Refuse draws with other data or another model; properties that are not recorded are ignored.
+
+    Compared are the cells of the main sites; what was observed, and the constants `prior_…`, by the
+    labels of their dimensions; and the attributes `likelihood`, `prior` and `data`.
 
     Args:
         name: of the draws, for the message.
@@ -30,65 +33,50 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     Raises:
         DataError: if they differ; the message says in what.
 
-    >>> from bpa_ppl.adaptation_record import ComponentRecord
-    >>> likelihoods = (ComponentRecord(name) for name in ("oracle", "risk"))
-    >>> records = (AdaptationRecord(likelihood=one).add_to() for one in likelihoods)
-    >>> from bpa_ppl.posterior.draws import name_array
-    >>> one, other = (name_array([[[0.0]]], ("LM0",), record=one) for one in records)
+    >>> heights = (np.array(y) for y in ([1.7, 1.8], [1.7, 1.9]))
+    >>> one, other = (Draws({"mean": np.zeros((2, 9))}, observed={"y": y}) for y in heights)
     >>> check_same_posterior("mine", other, one)
     Traceback (most recent call last):
-    bpa_ppl.errors.DataError: mine is a posterior of other data or another model: its likelihood ...
+    bpa_ppl.errors.DataError: mine is a posterior of other data or another model: it has other ...
     """
-    problems = []
     if unshared := sorted(set(draws.main_names) ^ set(expected.main_names)):
-        problems = [f"only one of both has the features {list_names(unshared)}"]
+        problems = [f"only one of both has {list_names(unshared)}"]
     else:
-        ours, theirs = (_read_properties(one, expected.main_names) for one in (draws, expected))
-        same = ours.keys() & theirs.keys()
-        if _observes_rows(draws) != _observes_rows(expected):
-            problems = _compare_sentences(*sorted([draws, expected], key=_observes_rows))
-            same -= _OF_SENTENCES
-        for what in same:
-            value, other = ours[what], theirs[what]
-            if not isinstance(value, np.ndarray):
-                problems += [f"its {what} is {value}, not {other}"] if value != other else []
-            elif not _are_equal(value, other):
-                problems.append(f"it has other values of {what}")
-    adaptations = (AdaptationRecord.of(one.record) for one in (draws, expected))
-    if not problems and (other_data := AdaptationRecord.compare_data(*adaptations)):
-        problems = [f"it was made from other {', '.join(other_data)}"]
-    if problems:
+        problems = [*_compare_arrays(draws, expected), *_compare_components(draws, expected)]
+    if problems := problems or [*_compare_hashes(draws, expected)]:
         problem = f"{name} is a posterior of other data or another model: {min(problems)}"
         remedy = "only posteriors of the same data, model and prior can be compared"
         raise DataError(f"{problem}; {remedy}", code="mismatch")
 
 
-def _observes_rows(draws: Draws) -> bool:
-    """Return whether the observed oracles are rows of the tables of a model, as NumPyro has them.
+def _compare_arrays(draws: Draws, expected: Draws) -> Iterator[str]:
+    """Yield what differs in what was observed, and in the constants of the prior."""
+    for what in draws.observed.keys() & expected.observed.keys():
+        value, other = (np.asarray(one.observed[what]) for one in (draws, expected))
+        # Programs observe zeros in place of data that are among their arguments.
+        if not any(array.dtype.kind in "biuf" and not array.any() for array in (value, other)):
+            yield from _compare_labelled(what, value, other, draws, expected)
+    for what in draws.constants.keys() & expected.constants.keys():
+        if what.startswith(_PRIOR):
+            value, other = (np.asarray(one.constants[what]) for one in (draws, expected))
+            yield from _compare_labelled(what, value, other, draws, expected)
 
-    Row 0 of each list is its oracle: see `Lists`. `adapt` records positions in the lists instead.
-    """
-    oracle = draws.observed.get(_ORACLE)
-    count = AdaptationRecord.of(draws.record).observed.sentences
-    return oracle is not None and count is None and not oracle.any()
 
-
-def _compare_sentences(listed: Draws, tabulated: Draws) -> list[str]:
-    """Return what differs between the sentences of lists and those of tables of a model.
-
-    Tables have the same sentences in another order, and others of one candidate, whose probability
-    is 1, as padding.
-    """
-    if _ORACLE not in listed.observed:
-        return []
-    count, rows = len(listed.observed[_ORACLE]), len(tabulated.observed[_ORACLE])
-    log_p = tabulated.log_likelihood.get(_ORACLE)
-    effective = rows if log_p is None else int(np.any(log_p, axis=(0, 1)).sum())
-    if rows < count:
-        return [f"there are {count} lists, and tables of only {rows}"]
-    if log_p is not None and effective > count:
-        return [f"there are {count} lists, and tables of {effective}"]
-    return []
+def _compare_labelled(
+    what: str, value: npt.NDArray[Any], other: npt.NDArray[Any], draws: Draws, expected: Draws
+) -> Iterator[str]:
+    """Yield what differs between two arrays, whose cells belong together by their labels."""
+    for axis, dim in enumerate(draws.dims.get(what, ())[: value.ndim]):
+        if not {dim} <= draws.coords.keys() & expected.coords.keys():
+            continue
+        labels, others = (np.asarray(one.coords[dim]).tolist() for one in (draws, expected))
+        if {*labels} != {*others}:
+            yield f"it has other labels of {dim}"
+            return
+        if labels != others and len(labels) == len({*labels}) == value.shape[axis]:
+            value = np.take(value, find_positions(others, labels), axis)
+    if not _are_equal(value, other):
+        yield f"it has other values of {what}"
 
 
 def _are_equal(value: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
@@ -99,19 +87,23 @@ def _are_equal(value: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     return np.allclose(value, other, rtol=1e-5, atol=1e-9)
 
 
-def _read_properties(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
-    """Return what draws record of their data and model, for features in this order."""
-    record, ids = AdaptationRecord.of(draws.record), draws.coords.get(SENTENCE)
-    order = find_positions(features, draws.main_names)
-    count = record.observed.sentences
-    count = len(ids) if count is None and ids is not None else count
-    constants = {name: np.asarray(draws.constants[name]) for name in _PRIOR & set(draws.constants)}
-    values = {
-        "number of sentences": count,
-        "sentence_ids": None if ids is None else np.asarray(ids),
-        **{site: np.asarray(values) for site, values in draws.observed.items()},
-        "likelihood": record.likelihood,
-        "prior": record.prior,
-        **{name: value[np.ix_(*[order] * value.ndim)] for name, value in constants.items()},
-    }
-    return {what: value for what, value in values.items() if value is not None}
+def _compare_components(draws: Draws, expected: Draws) -> Iterator[str]:
+    """Yield what differs in the likelihood and the prior that both record."""
+    for what in _COMPONENTS:
+        ours, theirs = (_read_attribute(one, what) for one in (draws, expected))
+        if ours and theirs and ours != theirs:
+            texts = (", ".join(f"{k}={v}" for k, v in one.items()) for one in (ours, theirs))
+            yield f"its {what} is {', not '.join(texts)}"
+
+
+def _compare_hashes(draws: Draws, expected: Draws) -> Iterator[str]:
+    """Yield what differs in the hashes of data that both record."""
+    ours, theirs = (_read_attribute(one, _DATA) for one in (draws, expected))
+    if names := [name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]]:
+        yield f"it was made from other {', '.join(sorted(names))}"
+
+
+def _read_attribute(draws: Draws, name: str) -> dict[str, Any]:
+    """Return a recorded attribute with values by name; empty if there is none of this form."""
+    value = to_attributes(draws.record).get(name)
+    return value if isinstance(value, dict) else {}

@@ -29,7 +29,6 @@ from bpa_ppl.posterior.selection import (
     select_variables,
 )
 from bpa_ppl.posterior.statistics import LARGEST
-from bpa_ppl.weight_draws import as_weight_draws
 
 #: A variable that is one cell of an array: `theta[1]`, `theta[1,2]`, `theta.1.2`.
 _CELL = re.compile(r"(.+?)(?:\[(\d+(?:, ?\d+)*)\]|\.(\d+(?:\.\d+)*))")
@@ -50,15 +49,15 @@ class _Variable(NamedTuple):
 class _Run(NamedTuple):
     """A run of a sampler: the sampler's name, the variables, and the draws.
 
-    All variables are functions of the `parameters`; None if these are not recorded. The `features`
-    are the variables that are weights of lists. Texts and complex numbers are no variables.
+    All variables are functions of the `parameters`; None if these are not recorded. The `main` ones
+    are cells of the main sites. Texts and complex numbers are no variables.
     """
 
     sampler: str
     variables: dict[str, _Variable]
     parameters: set[str] | None
     draws: Draws
-    features: tuple[str, ...]
+    main: tuple[str, ...]
     not_numbers: Sequence[str]
 
 
@@ -68,7 +67,7 @@ class Selection(NamedTuple):
     Attributes:
         runs: by sampler, the cells that are compared, such as `theta[3]`.
         recorded: by sampler, draws with all that is recorded of their data and model: of the
-            weights of lists, if one of the posteriors is from `adapt`.
+            cells of the main sites, if one of the posteriors records its parameters.
         left_out: a sentence on each kind of variables that are not compared, or only by quantiles.
         heavy: the cells without a variance in the reference, of which only quantiles are compared.
         incomplete: how many variables are compared, and which ones only some posteriors have; empty
@@ -87,7 +86,6 @@ def select_comparable(
     reference: str,
     var_names: Sequence[str] | None = None,
     *,
-    weights: bool = False,
     log_weights: str | None = None,
 ) -> Selection:
     """Return draws of the same variables from all posteriors, and what is left out.
@@ -95,8 +93,8 @@ def select_comparable(
     Variables are matched by name. The cells of an array may be variables of their own in another
     posterior, such as `theta[1]` or `theta.1`, numbered from 0 or from 1, if all of them are there.
 
-    A posterior of `adapt` records its parameters, of which all its variables are functions. If
-    there is one, the weights are compared by feature, and all parameters.
+    A posterior may record its parameters, of which all its variables are functions, and the main
+    sites. If there is one, all parameters are compared, and the main sites cell by cell.
 
     Left out are variables that not all posteriors have, discrete variables, cells that are not
     finite in all draws, cells that a posterior records as constants because its density does not
@@ -106,7 +104,6 @@ def select_comparable(
         posteriors: the runs of each sampler by its name, in any form that `open_posterior` takes.
         reference: the name of the one that the others are compared with.
         var_names: the variables to compare; None takes all that are common.
-        weights: whether all posteriors must have the weights of n-best lists.
         log_weights: the variable with the importance weights of draws, or their logarithms.
 
     Raises:
@@ -114,11 +111,11 @@ def select_comparable(
         UsageError: if something is not a posterior, or does not have a variable of `var_names`, or
             none has `log_weights`.
     """
-    runs = _open_runs(posteriors, log_weights, weights=weights, split=var_names is None)
+    runs = _open_runs(posteriors, log_weights, split=var_names is None)
     place = [run.sampler for run in runs].index(reference)
-    expected, features = runs[place].variables, runs[place].features
+    expected, main = runs[place].variables, runs[place].main
     recorded: list[Draws] = []
-    if weights or (var_names is None and any(run.draws.sampled for run in runs)):
+    if var_names is None and any(run.draws.sampled for run in runs):
         recorded = [as_draws(select_variables(run.draws).draws) for run in runs]
     common, one_sided = _take_common(runs, expected, var_names)
     sites = [site for site in common for _ in expected[site].labels]
@@ -135,14 +132,14 @@ def select_comparable(
         )
         for run in runs
     ]
-    # Weights are not left out: the check refuses constant ones.
-    kept, reasons = leave_out(sites, draws, [run.sampler for run in runs], reference, features)
+    # Cells of the main sites are not left out: the check refuses constant ones.
+    kept, reasons = leave_out(sites, draws, [run.sampler for run in runs], reference, main)
     infinite = {why: of for why, of in reasons.items() if why.startswith(INFINITE)}
     if var_names and infinite:
         why, (label, *_) = next(iter(infinite.items()))
         problem = f"{label} is {why}: fix the sampler that drew it, or leave it out of var_names"
         raise DataError(problem, code="bad-number")
-    for k in np.flatnonzero(kept & ~np.isin(labels, features)).tolist():
+    for k in np.flatnonzero(kept & ~np.isin(labels, main)).tolist():
         largest = max(float(np.abs(run.array[..., k]).max()) for run in draws)
         if largest > LARGEST or 0 < largest < 1 / LARGEST:
             raise DataError(
@@ -173,7 +170,7 @@ def select_comparable(
         names = {v: expected[v].labels for v in common}
         incomplete = _describe_incomplete(len(draws[0].names), runs, names, one_sided, uneven)
     selected = _by_sampler(runs, draws)
-    heavy = tuple(name for name in find_heavy(selected[reference]) if name not in features)
+    heavy = tuple(name for name in find_heavy(selected[reference]) if name not in main)
     if heavy:
         why = "as the tails are so heavy that there is no variance"
         sentences += (f"compared by quantiles alone, {why}: {list_names(heavy)}",)
@@ -188,15 +185,14 @@ def _split_sites(draws: Draws) -> Draws:
 
 
 def _open_runs(
-    posteriors: Mapping[str, Sequence[Any]], log_weights: str | None, *, weights: bool, split: bool
+    posteriors: Mapping[str, Sequence[Any]], log_weights: str | None, *, split: bool
 ) -> list[_Run]:
     """Return all runs of all samplers with their variables.
 
     Args:
         posteriors: as for `select_comparable`.
         log_weights: as for `select_comparable`.
-        weights: whether all posteriors must have the weights of n-best lists.
-        split: whether each weight is a variable, if all posteriors have weights.
+        split: whether each cell of the main sites is a variable, if all posteriors have them.
 
     Raises:
         UsageError: if no posterior has the variable `log_weights`.
@@ -206,8 +202,6 @@ def _open_runs(
         for name, several in posteriors.items()
         for data in several
     ]
-    if weights:
-        opened = [(name, as_weight_draws(draws).draws, of) for name, draws, of in opened]
     require_log_weights(log_weights, *(draws for _, draws, _ in opened))
     split = split and all(draws.main for _, draws, _ in opened)
     return _join_cells(
@@ -219,7 +213,7 @@ def _read(sampler: str, draws: Draws, not_numbers: Sequence[str], split: bool) -
     """Return the variables of a posterior; each main cell is one if `split`."""
     variables: dict[str, _Variable] = {}
     parameters = set[str]()
-    features = draws.main_names if split else ()
+    main = draws.main_names if split else ()
     for site in dict.fromkeys((*(draws.main if split else ()), *draws.values)):
         array = np.asarray(draws.values[site])
         flat, shape = array.reshape(*array.shape[:2], -1), array.shape[2:]
@@ -234,8 +228,8 @@ def _read(sampler: str, draws: Draws, not_numbers: Sequence[str], split: bool) -
         variables[name] = _Variable(flat, shape, labels if shape else [site], numbered)
         if site in draws.sites:
             parameters.add(name)
-    sampled = None if draws.sampled is None else {*features, *parameters}
-    return _Run(sampler, variables, sampled, draws, features, not_numbers)
+    sampled = None if draws.sampled is None else {*main, *parameters}
+    return _Run(sampler, variables, sampled, draws, main, not_numbers)
 
 
 def _join_cells(runs: Sequence[_Run]) -> list[_Run]:

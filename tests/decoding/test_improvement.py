@@ -85,15 +85,6 @@ def test_scores_are_corpus_scores(improvement: Improvement) -> None:
         scores = [corpus_score(texts, pool.references, metric).value for texts in (before, after)]
         assert change.after.value == pytest.approx(scores[1])
         assert change.difference == pytest.approx(scores[1] - scores[0])
-    bare, compared = (
-        bpa.compare({"low": draws(-1.0)}, draws(1.0), test=lists).samplers[0].downstream["scores"]
-        for lists in (pool.without("references"), pool)
-    )
-    assert bare == []
-    for one, change in zip(compared, improvement.changes, strict=True):
-        assert one.pop("metric") == change.after.metric
-        assert one.pop("score") == change.after.value
-        assert one.items() <= vars(change).items()
     assert [change.cells[0] for change in improvement.changes] == ["TER", "BLEU", "length"]
 
 

@@ -19,9 +19,15 @@ from scipy.stats import multivariate_normal, norm
 from support.moment_checks import assert_weighted_moments
 from support.raising import raises
 from support.reference_model import Array, log_prior
-from support.targets import by_domain, log_likelihoods, moments_of, starting_at_zero
+from support.targets import (
+    by_domain,
+    calibrate_density,
+    log_likelihoods,
+    moments_of,
+    starting_at_zero,
+)
 
-from bpa_ppl import Isotropic, NBest, UsageError, adapt, as_weight_draws, calibrate, from_lists
+from bpa_ppl import Isotropic, NBest, UsageError, adapt, as_weight_draws, from_lists
 from bpa_ppl import log_density as density_of
 from bpa_ppl.extending import Target
 from bpa_ppl.models.likelihoods.preference import Preference
@@ -277,16 +283,16 @@ def test_weights_ties_and_slips_are_calibrated(
     options: dict[str, Any] = {"prior": Isotropic(variance=VARIANCE), "likelihood": likelihood}
     sampler = f"imh:draws={600 if raters else 300}"
     density = density_of(judged_lists, CANONICAL, **options)
-    (result,) = calibrate(density, samplers=[sampler], replications=200, seed=1)
+    (result,) = calibrate_density(density, samplers=[sampler], replications=200, seed=1)
     slips = ("slip_location", *(f"slip_offset[{r}]" for r in range(3))) if raters else ()
-    assert result.names == ("LM0", "WP0", "log_nu", *slips, "log p(A|λ)")
+    assert result.names == ("LM0", "WP0", "log_nu", *slips, "log likelihood")
     assert result, str(result)
 
 
 def test_answers_with_weights_are_not_simulated_and_no_judge_always_slips(lists: NBest) -> None:
     judged_lists = with_judgements(lists, ties=True, strengths=True)
     with starting_at_zero(), raises(UsageError, "not-supported", parameter="likelihood"):
-        calibrate(density_of(judged_lists, CANONICAL), samplers=["imh"])
+        calibrate_density(density_of(judged_lists, CANONICAL), samplers=["imh"])
     with raises(UsageError, "invalid-setting", parameter="slip"):
         Preference(slip=1.0)
 

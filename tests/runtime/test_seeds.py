@@ -11,9 +11,10 @@ import pytest
 from support.posteriors import name_weights
 from support.registries import SAMPLERS
 from support.seeds import WEIGHTS, refuses_invalid_seeds
+from support.targets import calibrate_density
 
 import bpa_ppl
-from bpa_ppl import NBest, calibrate, compare_samplers
+from bpa_ppl import NBest, compare_samplers
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 
 Function = Callable[..., Any]
@@ -25,7 +26,7 @@ FUNCTIONS: dict[str, Function] = {
     "comparison": lambda nbest, seed: compare_samplers(
         bpa_ppl.log_density(nbest, WEIGHTS), samplers=["map"], seed=seed
     ),
-    "calibration": lambda nbest, seed: calibrate(
+    "calibration": lambda nbest, seed: calibrate_density(
         bpa_ppl.log_density(nbest, WEIGHTS, likelihood="oracle"), samplers=["map"], seed=seed
     ),
     "draws": lambda _, seed: name_weights(

@@ -495,9 +495,6 @@ def test_samplers_are_compared_and_failures_are_rows(shifted: str, tmp_path: Any
         bpa.compare_samplers(density, (DATA,), samplers=["imh"])
     with pytest.raises(UsageError, match=r"samplers are a list, .* samplers=\['imh'\]"):
         bpa.compare_samplers(known_scale, (DATA,), samplers="imh")
-    lists = bpa.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
-    with pytest.raises(UsageError, match="leave out test"):
-        bpa.compare_samplers(known_scale, (DATA,), samplers=["imh"], test=lists)
 
 
 @pytest.mark.slow

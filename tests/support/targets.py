@@ -16,9 +16,10 @@ import pytest
 from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
-from bpa_ppl import Isotropic, NBest, Prior, adapt, log_density
+from bpa_ppl import Isotropic, NBest, Prior, adapt, calibrate, log_density
 from bpa_ppl.adapting import weights_target
 from bpa_ppl.adapting.common_scale import transform_for
+from bpa_ppl.adapting.simulation import make_density_simulation
 from bpa_ppl.densities import model_target
 from bpa_ppl.densities.mode import find_mode, start_at_medians
 from bpa_ppl.densities.newton import Mode
@@ -45,6 +46,11 @@ STEPS: dict[str, dict[str, Any]] = {"rwm-isotropic": {"proposal_variance": 2.0}}
 STEPS |= {"numpyro:ESS": {}, "numpyro:HMC": {"trajectory_length": 1.5}}
 KERNELS = [n for n in STEPS if n.startswith("numpyro:")]
 NAMES = ("LM0", "WP0")
+
+
+def calibrate_density(density: Any, **options: Any) -> Any:
+    """Calibrate samplers on oracles or answers that are simulated from a density of lists."""
+    return calibrate(make_density_simulation(density), **options)
 
 
 def with_common_scale(prior: Prior, deviation: float, shared: npt.ArrayLike) -> Prior:

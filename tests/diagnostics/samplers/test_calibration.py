@@ -6,9 +6,7 @@ import logging
 from functools import partial
 from typing import Any
 
-import cloudpickle
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -16,21 +14,18 @@ import pytest
 from joblib import parallel_config
 from joblib.parallel import ThreadingBackend
 from scipy.stats import kstest
-from support import reference_model
 from support.raising import raises
-from support.registries import SAMPLERS
-from support.targets import plane
 
-from bpa_ppl import Isotropic, NBest, UsageError, calibrate, log_density
+from bpa_ppl import UsageError, calibrate
 from bpa_ppl.diagnostics.samplers import calibration
 from bpa_ppl.diagnostics.samplers.calibration import (
-    LOG_LIKELIHOOD,
     RANKED,
     Calibration,
     Replication,
-    density_to_simulate,
+    SimulatedData,
+    Simulation,
+    make_program_simulation,
     run_calibration,
-    simulate,
 )
 from bpa_ppl.diagnostics.samplers.uniformity import (
     compute_power,
@@ -38,25 +33,6 @@ from bpa_ppl.diagnostics.samplers.uniformity import (
     uniform_bands,
     uniformity_test,
 )
-from bpa_ppl.extending import Sampler
-
-TARGET = plane()
-#: A walk of the published step would need far more draws where the prior is as wide as here.
-SETTINGS: dict[str, dict[str, Any]] = {
-    "imh": {"draws": 250},
-    "laplace": {"draws": 1000},
-    "nuts": {"draws": 250},
-    "numpyro:BarkerMH": {"draws": 250, "warmup": 200, "thinning": 4},
-    "numpyro:ESS": {"draws": 100, "warmup": 50},
-    "rwm": {"draws": 250},
-    "rwm-isotropic": {"draws": 250, "proposal_variance": 2.0, "thinning": 5},
-}
-
-
-def calibrated(sampler: Sampler) -> Calibration:
-    prior = Isotropic(variance=TARGET.variance)
-    density = density_to_simulate(TARGET.pool, TARGET.canonical, prior=prior)
-    return calibrate(density, samplers=[sampler], replications=60)[0]
 
 
 def gaussian(i: int, shift: float = 0.0, width: float = 1.0) -> Replication:
@@ -147,14 +123,6 @@ def test_a_chain_that_never_moves_is_not_an_error() -> None:
     assert kstest(still.ranks[:, 0], "uniform").pvalue > 0.001
 
 
-def test_a_density_keeps_its_types_in_a_worker() -> None:
-    density = density_to_simulate(TARGET.pool, TARGET.canonical)
-    with jax.enable_x64(False):  # as in a worker
-        copy = cloudpickle.loads(cloudpickle.dumps(density))
-    types = [[part.dtype for part in jax.tree.leaves(one.data)] for one in (density, copy)]
-    assert types[0] == types[1]
-
-
 def test_threads_change_nothing() -> None:
     steps: list[int] = []
     alone = run_calibration(
@@ -210,66 +178,35 @@ def test_no_replication_begins_after_max_seconds(
         run_calibration(replicate, ["x"], max_seconds=10, **options)
 
 
-def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> None:
-    oracle = reference_model.given(*[0] * len(TARGET.pool))
-    options = {"likelihood": "oracle", "gain": oracle, "prior": Isotropic(variance=TARGET.variance)}
-    target = log_density(TARGET.pool, TARGET.canonical, **options)
-    keys = jax.random.split(jax.random.key(0), 4000)
-    simulate_once = partial(simulate, target, ("weights",))
-    weights, simulated, likelihood = jax.jit(jax.vmap(simulate_once))(keys)
-    oracle = simulated["oracle"].astype(int)
-    centre = list(TARGET.canonical.values())
-    z = (np.asarray(weights) - centre) / np.sqrt(TARGET.variance)
-    assert all(kstest(z[:, k], "norm").pvalue > 0.001 for k in range(2))
-    rows = {int(s): j for j, s in enumerate(target.lists.sentence) if s >= 0}
-    lists = [TARGET.pool.features[TARGET.pool.rows(s)] for s in rows]
-    some = np.asarray(weights)[:500]
-    p = np.exp([[reference_model.log_choice(features, w) for features in lists] for w in some])
-    second = np.asarray(oracle)[:500][:, list(rows.values())]
-    expected = p[..., 1].sum(axis=0)
-    counts = second.sum(axis=0)
-    spread = (p[..., 1] * p[..., 0]).sum(axis=0)
-    assert np.abs((counts - expected) / np.sqrt(spread)).max() < 4
-    chosen = np.take_along_axis(p, second[..., None], axis=2)[..., 0]
-    np.testing.assert_allclose(np.log(chosen).sum(axis=1), likelihood[:500], atol=1e-4)
+def normal(y: Any) -> None:
+    mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
 
 
-#: What compiles for long, and walks.
-_LONG = ("imh", "nuts", "numpyro:BarkerMH", "numpyro:ESS", "rwm", "rwm-isotropic")
+def test_a_simulation_of_ones_own_is_calibrated() -> None:
+    """One is that of a program, and one says that all true means are smaller than they are."""
+    right = make_program_simulation(normal, (np.zeros(5),))
+
+    def simulate(key: jax.Array) -> SimulatedData:
+        truth, data, likelihood = right.simulate(key)
+        return SimulatedData(truth - 1, data, likelihood)
+
+    wrong = Simulation(right.labels, simulate, right.given)
+    options: dict[str, Any] = {"samplers": ["laplace:draws=200"], "replications": 40}
+    passed, failed = (calibrate(one, **options)[0] for one in (right, wrong))
+    assert passed.names == failed.names == ("mean", "log likelihood")
+    assert passed
+    assert failed.p_values[0] < 0.01 <= failed.p_values[1]
 
 
-@pytest.mark.parametrize(
-    "sampler", [pytest.param(n, marks=pytest.mark.slow) if n in _LONG else n for n in SETTINGS]
-)
-def test_the_exact_samplers_are_calibrated(sampler: str) -> None:
-    found = calibrated(SAMPLERS.resolve(sampler, SETTINGS[sampler]))
-    assert found, str(found)
-    assert found.names == (*TARGET.canonical, LOG_LIKELIHOOD)
-
-
-class DriftingSampler(SAMPLERS["rwm"], frozen=True):
-    """Chains of a walk with a drift that its accept ratio ignores."""
-
-    def initialise(self, target: Any, covariance: Any, keys: jax.Array, z: Any) -> Any:
-        start, step, collect = super().initialise(target, covariance, keys, z)
-        drift = 0.5 * jnp.linalg.cholesky(covariance).sum(axis=1)[None]
-
-        def drifting(state: Any) -> Any:
-            weights, energy = state[0]["weights"], state[1]
-            after = step(({"weights": weights + drift}, *state[1:]))
-            accepted = (after[1] != energy)[:, None]
-            return {"weights": jnp.where(accepted, after[0]["weights"], weights)}, *after[1:]
-
-        return start, drifting, collect
-
-
-@pytest.mark.slow
-def test_a_wrong_accept_ratio_is_found() -> None:
-    found = calibrated(DriftingSampler(draws=250, scale=2.0))
-    assert not found
-    assert found.sampler == "DriftingSampler"
-    assert found.ess > RANKED  # not because of too few draws
-    assert "too large" in str(found)
+def test_a_simulation_has_no_arguments_and_a_density_is_none() -> None:
+    simulation = make_program_simulation(normal, (np.zeros(5),))
+    for arguments in ({"args": (np.zeros(5),)}, {"kwargs": {"y": np.zeros(5)}}):
+        with raises(UsageError, "conflict", parameter="args"):
+            calibrate(simulation, samplers=["imh"], **arguments)
+    density = simulation.given({"y": np.zeros(5)})
+    with raises(UsageError, "wrong-type", parameter="model"):
+        calibrate(density, samplers=["imh"])
 
 
 @pytest.mark.slow
@@ -287,12 +224,3 @@ def test_an_autoregression_is_calibrated_as_a_regression_on_observed_values() ->
 def test_ranks_fail_at_a_level_of_one_percent(p: float, passed: bool) -> None:
     ranks = np.linspace(0.005, 0.995, 100)[:, None]
     assert Calibration("imh", ("x",), ranks, np.array([p]), 400.0).passed == passed
-
-
-@pytest.mark.parametrize("likelihood", ["margin", "risk", "pairs"])
-def test_answers_can_be_simulated_but_no_gains(toy: NBest, likelihood: str) -> None:
-    weights = dict.fromkeys(toy.feature_names, 0.5)
-    with raises(UsageError, "not-supported", parameter="likelihood"):
-        density_to_simulate(toy, weights, likelihood=likelihood)
-    judged = toy.with_sentence_extras(preferences=[[[0, 1]]] * 3)
-    assert density_to_simulate(judged, weights, likelihood="preference").likelihood.generative

@@ -15,7 +15,7 @@ from support.html_outline import Outline
 from support.posteriors import InferenceData, autoregressive, external_posterior, name_array
 from support.raising import raises
 
-from bpa_ppl import DataError, Draws, compare, from_lists
+from bpa_ppl import DataError, Draws, compare
 from bpa_ppl.diagnostics.pages.figures import Layer
 from bpa_ppl.diagnostics.samplers.calibration import (
     Replication,
@@ -38,10 +38,8 @@ def comparison() -> Comparison:
     for seconds, run in zip((1.0, 1.2, 0.1, 0.2), [*right, *wrong], strict=True):
         run["posterior"].attrs["sampling_time"] = seconds
     truth = [external_posterior(autoregressive(0.1, 4, 3000, 2, seed=9), NAMES)]
-    table = np.random.default_rng(0).normal(size=(2, 3, 2))
-    lists = from_lists([list("abc")] * 2, table, NAMES, references=["a", "b c"])
     with few_splits():
-        result = compare({"<b>right": right, "wrong": wrong}, truth, test=lists)
+        result = compare({"<b>right": right, "wrong": wrong}, truth)
     failed = SamplerResult("broken", dict.fromkeys(COLUMNS), FAILED, "install <i>nutpie</i>")
     return replace(result, samplers=(*result.samplers, failed))
 
@@ -107,7 +105,6 @@ def test_the_numbers_are_written(comparison: Comparison, tmp_path: Path) -> None
     assert [run["seconds"] for run in wrong["efficiency"]["per_run"]] == [0.1, 0.2]
     # The wrong one is faster, and is not ranked.
     assert [rank["sampler"] for rank in data["ranking"]] == ["<b>right"]
-    assert right["downstream"]["sentences"] == 2
     (tmp_path / "file").write_text("")
     with raises(DataError, "cannot-write"):
         write_comparison(comparison, tmp_path / "file" / "folder")
