@@ -8,7 +8,8 @@ from bpa_ppl.adapting.settings import recorded_options as recorded_options
 from bpa_ppl.decoding.choices import Choices as Choices
 from bpa_ppl.decoding.point import point_weights as point_weights
 from bpa_ppl.decoding.reranker import Reranker as Reranker, rerank as rerank
-from bpa_ppl.diagnostics.check.check import Report as Report, check as check
+from bpa_ppl.diagnostics.check.check import check as check
+from bpa_ppl.diagnostics.check.report import Report as Report
 from bpa_ppl.diagnostics.pages.traces import plot_trace as plot_trace
 from bpa_ppl.diagnostics.samplers.calibration import calibrate as calibrate
 from bpa_ppl.diagnostics.samplers.comparison import compare as compare

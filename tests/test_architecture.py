@@ -24,18 +24,23 @@ ROOT = Path(__file__).resolve().parent.parent
 
 #: From bottom to top: a package imports from lower layers and from itself only. A part of a package
 #: that lies above its other parts has an entry of its own.
-#: Models and decoding are above diagnostics, because they reject posteriors that fail the check.
-LAYERS = (
-    ("errors",),
-    ("_runtime",),
-    ("components",),
+BASE = (("errors",), ("_runtime",), ("components",))
+#: Draws of any program: it knows no lists.
+REFEREE = (
     ("posterior",),
     ("diagnostics",),
+    ("densities",),
+    ("samplers",),
+    ("sampling",),
+    ("diagnostics.samplers",),
+)
+#: Models and decoding are above evaluation, whose comparisons they use.
+OF_LISTS = (
     ("lists",),
     ("weights",),
     ("adaptation_record",),
-    ("weight_draws",),
     ("formats",),
+    ("weight_draws",),
     ("text",),
     ("gains",),
     ("features",),
@@ -43,13 +48,14 @@ LAYERS = (
     ("models.likelihoods",),
     ("models.priors",),
     ("models",),
-    ("densities",),
-    ("samplers",),
-    ("sampling",),
-    ("diagnostics.samplers",),
     ("decoding",),
     ("adapting",),
     ("sklearn",),
+)
+LAYERS = (
+    *BASE,
+    *REFEREE,
+    *OF_LISTS,
     ("cli",),
     ("__main__",),
     ("extras",),  # commands and components that are entry points: the core imports none of them
@@ -136,6 +142,44 @@ def test_imports_come_from_lower_layers() -> None:
         used = {package_of(name) for name in ours} - {own}
         upward |= {(module, package) for package in used if HEIGHT[package] >= HEIGHT[own]}
     assert upward == set()
+
+
+def find_reached(*functions: str) -> set[str]:
+    """Return the modules that imports lead to from those of public functions, also inside others.
+
+    The samplers and diagnostics that registries name are not imported.
+    """
+    stub = ast.parse((ROOT / "bpa_ppl" / "__init__.pyi").read_text("utf-8"))
+    homes = {
+        alias.name: str(node.module)
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    reached, left = set[str](), [homes[name] for name in functions]
+    while left:
+        if (module := left.pop()) not in reached:
+            reached.add(module)
+            names = (name for name in facts()[module].imports if name.startswith("bpa_ppl."))
+            left += {n if n in MODULES else n.rpartition(".")[0] for n in names} - {"bpa_ppl"}
+    return reached
+
+
+@pytest.mark.parametrize(
+    ("functions", "most"),
+    [
+        (("sample",), 40),
+        (("check",), 40),
+        (("compare",), 40),
+        (("sample", "check", "compare", "plot_trace"), 70),
+        (("sample", "check", "compare", "plot_trace", "compare_samplers", "calibrate"), 70),
+    ],
+)
+def test_the_referee_knows_no_lists(functions: tuple[str, ...], most: int) -> None:
+    reached = find_reached(*functions)
+    assert len(reached) <= most
+    allowed = {package for layer in (*BASE, *REFEREE) for package in layer}
+    assert {package_of(module) for module in reached} <= allowed
 
 
 def test_packages_import_nothing() -> None:

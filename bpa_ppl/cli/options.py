@@ -218,7 +218,7 @@ def parse_prior(text: str, *, unchecked: bool = False) -> str | Prior | PriorFam
     if path.suffix == ".json":
         return Prior.read(path)
     if path.suffix == ".nc" or (path.exists() and not path.is_dir()):
-        from bpa_ppl.diagnostics.check.check import refuse_unconverged
+        from bpa_ppl.diagnostics.check.report import refuse_unconverged
         from bpa_ppl.weight_draws import read_weight_draws
 
         draws = read_weight_draws(path)

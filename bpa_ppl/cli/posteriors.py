@@ -13,7 +13,8 @@ from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import keep_recorded_files
-from bpa_ppl.diagnostics.check.check import check_opened, refuse_unconverged
+from bpa_ppl.diagnostics.check.check import check_opened
+from bpa_ppl.diagnostics.check.report import refuse_unconverged
 from bpa_ppl.diagnostics.page import write_page
 from bpa_ppl.errors import NotConverged, UsageError, list_names
 from bpa_ppl.evaluation.provenance import signature

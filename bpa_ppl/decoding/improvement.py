@@ -12,7 +12,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import MINUS, as_sentence, format_count
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
-from bpa_ppl.diagnostics.check.check import check_and_record
+from bpa_ppl.diagnostics.check.report import check_and_record
 from bpa_ppl.diagnostics.page import Block, Headline, Section, items
 from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.evaluation.compare_ways import BaselineComparison, NewChoices, read_comparison

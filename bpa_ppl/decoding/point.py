@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bpa_ppl.diagnostics.check.check import refuse_unconverged
+from bpa_ppl.diagnostics.check.report import refuse_unconverged
 from bpa_ppl.weight_draws import as_weight_draws
 from bpa_ppl.weights import Weights
 

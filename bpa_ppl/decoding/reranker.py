@@ -26,7 +26,7 @@ from bpa_ppl.decoding.choices import Candidate, Choices
 from bpa_ppl.decoding.options import OPTIONS, RerankOptions
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive
 from bpa_ppl.decoding.scales import ScaleGuard
-from bpa_ppl.diagnostics.check.check import refuse_unconverged
+from bpa_ppl.diagnostics.check.report import refuse_unconverged
 from bpa_ppl.errors import (
     DataError,
     UsageError,

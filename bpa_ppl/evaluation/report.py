@@ -13,8 +13,8 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import as_sentence, format_count, format_fixed
 from bpa_ppl.adaptation_record import AdaptationRecord
-from bpa_ppl.diagnostics.check.check import Report, check_and_record
 from bpa_ppl.diagnostics.check.diagnostic import list_components
+from bpa_ppl.diagnostics.check.report import Report, check_and_record
 from bpa_ppl.diagnostics.page import Block, Headline, Html, Section, Table, code, page
 from bpa_ppl.diagnostics.pages.figures import embed_figure, empty_figure, label
 from bpa_ppl.diagnostics.pages.provenance import read_attributes

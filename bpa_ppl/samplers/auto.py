@@ -16,8 +16,8 @@ from bpa_ppl.densities.mode import has_several_modes, is_too_large, mode_of, mod
 from bpa_ppl.densities.own_models import find_parents
 from bpa_ppl.densities.target import Sampled, Target, constrain, constrain_draws, inspect_model
 from bpa_ppl.diagnostics.check.advice import BEST_STEP
-from bpa_ppl.diagnostics.check.check import Report, check_draws, find_shortage
 from bpa_ppl.diagnostics.check.of_samplers import BFMI, Divergences
+from bpa_ppl.diagnostics.check.report import Report, check_draws, find_shortage
 from bpa_ppl.errors import list_names
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding, Record, SamplerRecord

@@ -28,8 +28,8 @@ from bpa_ppl.densities.target import (
     require_sites,
     weigh_prior,
 )
-from bpa_ppl.diagnostics.check.check import Report, check_draws, make_verdict
 from bpa_ppl.diagnostics.check.prior import compare_with_prior
+from bpa_ppl.diagnostics.check.report import Report, check_draws, make_verdict
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Record, read_version
 from bpa_ppl.samplers.sampler import Sampler

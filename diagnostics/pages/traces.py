@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
-from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.diagnostics.check.convergence import BulkESS
 from bpa_ppl.diagnostics.check.diagnostic import FEWEST, list_components
+from bpa_ppl.diagnostics.check.report import check_and_record
 from bpa_ppl.diagnostics.page import Headline, Html, Section, page, write_page
 from bpa_ppl.diagnostics.pages.figures import embed_figure, empty_figure, label, write_figure
 from bpa_ppl.diagnostics.pages.provenance import signature

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.messages import format_signed
-from bpa_ppl.diagnostics.check.check import Report, check
+from bpa_ppl.diagnostics.check.check import check
 from bpa_ppl.diagnostics.check.convergence import BulkESS, RHat
 from bpa_ppl.diagnostics.check.independence import find_common_draws, find_dependence
 from bpa_ppl.diagnostics.check.prior import PriorDraws
+from bpa_ppl.diagnostics.check.report import Report
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.diagnostics.samplers.efficiency import (
     Row,

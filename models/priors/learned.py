@@ -18,7 +18,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_table, warn_user
 from bpa_ppl._runtime.names import find_positions
-from bpa_ppl.diagnostics.check.check import refuse_unconverged
+from bpa_ppl.diagnostics.check.report import refuse_unconverged
 from bpa_ppl.errors import (
     BpaError,
     DataError,

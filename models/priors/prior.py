@@ -16,7 +16,7 @@ from bpa_ppl._runtime.names import find_positions
 from bpa_ppl._runtime.streams import atomic_writer, read_text
 from bpa_ppl._runtime.values import load_json
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.diagnostics.check.check import refuse_unconverged
+from bpa_ppl.diagnostics.check.report import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError, list_names, wrong_type, wrong_value
 from bpa_ppl.models.priors.scale import LogNormalScale
 from bpa_ppl.weight_draws import WEIGHTS, WeightDraws, as_weight_draws

@@ -26,7 +26,7 @@ from bpa_ppl.adaptation_record import (
     RecipeRecord,
     SourceRecord,
 )
-from bpa_ppl.diagnostics.check.check import check_and_record
+from bpa_ppl.diagnostics.check.report import check_and_record
 from bpa_ppl.evaluation.compare_ways import BaselineComparison, read_comparison
 from bpa_ppl.posterior.arviz_data import to_arviz
 from bpa_ppl.posterior.arviz_functions import (

@@ -22,7 +22,7 @@ from bpa_ppl.adapting.settings import resolve_settings
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.writing import write_texts
-from bpa_ppl.diagnostics.check.check import Report
+from bpa_ppl.diagnostics.check.report import Report
 from bpa_ppl.errors import DataError
 from bpa_ppl.evaluation.compare_ways import compare_baselines
 from bpa_ppl.evaluation.paired import Scoreboard, compare_choices

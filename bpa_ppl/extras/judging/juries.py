@@ -25,7 +25,7 @@ from bpa_ppl.adapting.settings import recorded_options
 from bpa_ppl.adapting.weights_target import WeightsTarget, choose_coordinates
 from bpa_ppl.densities.mode import require_mode
 from bpa_ppl.densities.target import NUMPYRO_LOCK, unflatten
-from bpa_ppl.diagnostics.check.check import refuse_unconverged
+from bpa_ppl.diagnostics.check.report import refuse_unconverged
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.diagnostics.pages.figures import label
 from bpa_ppl.errors import DataError

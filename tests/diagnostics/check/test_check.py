@@ -43,8 +43,8 @@ from bpa_ppl import (
 )
 from bpa_ppl.diagnostics.check import check as check_module
 from bpa_ppl.diagnostics.check.advice import find_advice
-from bpa_ppl.diagnostics.check.check import check_and_record, read_report
 from bpa_ppl.diagnostics.check.convergence import Tails, compare_chains
+from bpa_ppl.diagnostics.check.report import check_and_record, read_report
 from bpa_ppl.extending import Run
 
 NAMES = ("LM0", "TM0", "WP0")

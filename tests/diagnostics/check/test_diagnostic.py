@@ -26,8 +26,8 @@ from support.registries import Registry
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NotConverged, UsageError, check
 from bpa_ppl.diagnostics.check.advice import ADVICE
-from bpa_ppl.diagnostics.check.check import check_and_record, read_report
 from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS
+from bpa_ppl.diagnostics.check.report import check_and_record, read_report
 from bpa_ppl.extending import Advice, Diagnostic, Run
 
 NAMES = ("LM0", "TM0")
