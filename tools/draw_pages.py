@@ -176,6 +176,8 @@ def draw_architecture() -> Figure:
     """Draw which packages import which: all marks are below the diagonal."""
     code = runpy.run_path(str(DOCS.parent / "tests" / "test_architecture.py"))
     layers = [layer for layer in code["LAYERS"] if layer not in (("__main__",), ("bpa_ppl",))]
+    tints = dict.fromkeys(code["REFEREE"], GREEN) | dict.fromkeys(code["OF_LISTS"], INDIGO)
+    tints[("extras",)] = AMBER
     height = {package: number for number, layer in enumerate(layers) for package in layer}
     used = {
         (height[code["package_of"](module)], height[package])
@@ -188,7 +190,7 @@ def draw_architecture() -> Figure:
     figure, axes = open_canvas(step * len(layers) + 18)
     for row, layer in enumerate(layers):
         y = 18 + step * row
-        tint = AMBER if "extras" in layer else "black"
+        tint = tints.get(layer, "black")
         write(axes, 4, y + 7, ", ".join(layer), color=tint, fontsize=8.5)
         if row % 2 == 0:
             axes.add_patch(mpl.patches.Rectangle((0, y), WIDTH, step, color="#eef0f8", zorder=0))
