@@ -140,6 +140,7 @@ WRONG: list[tuple[str, Any]] = [
     ("observed", "much"),
     ("agreement", {"raters": 2}),
     ("gain_column", "mqm"),
+    ("feature_sources", "lm"),
     ("feature_sources", {"source": "lm"}),
     ("feature_sources", [[[[]]]]),
     ("feature_sources", [{"text": "x"}]),

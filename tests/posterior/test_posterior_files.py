@@ -328,7 +328,6 @@ CRAFTED: dict[str, tuple[str, str | None, Change]] = {
     "weighted draws without weights": ("bad-data", "log_weight", _attribute("kind", "weighted")),
     "a site without draws": ("bad-data", "sampled", _attribute("sites", '["weights", "slope"]')),
     "an exponent below zero": ("damaged", "attrs", _attribute("likelihood_exponent", -1.0)),
-    "sources that are no records": ("damaged", "attrs", _attribute("feature_sources", "lm")),
 }
 
 
