@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 from support.html_outline import Outline
 from support.posteriors import (
@@ -40,6 +43,7 @@ from bpa_ppl import (
     as_weight_draws,
     check,
     from_lists,
+    sample,
     write_posterior,
 )
 from bpa_ppl.diagnostics.check import check as check_module
@@ -180,6 +184,24 @@ def test_the_energy_of_heavy_tails_does_not_fail() -> None:
         posterior = replace(without_lists(values[..., None]), statistics=statistics)
         row = found(check(posterior), "BFMI")
         assert (row.value < 0.3, row.passed) == (True, passed)
+
+
+@pytest.mark.slow
+def test_programs_with_heavy_tails_pass_and_a_funnel_does_not() -> None:
+    """Its BFMI is low, too, and the draws of its sites have heavy tails."""
+
+    def cauchy() -> None:
+        numpyro.sample("x", dist.Cauchy(0, 1).expand([5]).to_event(1))
+
+    def funnel() -> None:
+        scale = numpyro.sample("v", dist.Normal(0, 3))
+        numpyro.sample("x", dist.Normal(0, jnp.exp(scale / 2)).expand([9]).to_event(1))
+
+    report = check(sample(cauchy, sampler="nuts:draws=6000", seed=1))
+    assert report, str(report)
+    row = found(report, "BFMI")
+    assert (row.limit, row.value) == ("reported", pytest.approx(1 / (np.pi**2 / 3 + 0.5), abs=0.1))
+    assert "BFMI" in failed(sample(funnel, sampler="nuts", seed=1))
 
 
 def test_a_constant_energy_is_no_slow_one() -> None:
