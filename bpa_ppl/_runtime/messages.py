@@ -19,7 +19,7 @@ import inspect
 import logging
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
@@ -51,6 +51,8 @@ class Note(NamedTuple):
 
 
 _captured: ContextVar[list[Note] | None] = ContextVar("bpa_ppl_notes", default=None)
+#: Called before a message is logged: it removes a line of progress, which is drawn again later.
+REMOVE_LINE: ContextVar[Callable[[], None] | None] = ContextVar("bpa_ppl_line", default=None)
 
 
 def warn_user(message: str) -> None:
@@ -80,6 +82,8 @@ def _log(note: Note) -> None:
     if captured is not None:
         captured.append(note)
     else:
+        if remove := REMOVE_LINE.get():
+            remove()
         LOGGER.log(note.level, note.message, stacklevel=_STACK_LEVEL)
 
 

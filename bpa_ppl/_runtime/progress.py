@@ -10,6 +10,8 @@ from datetime import timedelta
 from shutil import get_terminal_size
 from time import perf_counter
 
+from bpa_ppl._runtime.messages import REMOVE_LINE
+
 #: Called with (steps done, total steps, a short note).
 Reporter = Callable[[int, int, str], None]
 _inherited: ContextVar[bool | Reporter] = ContextVar("bpa_ppl_progress", default=False)
@@ -37,6 +39,15 @@ def inherit_progress(progress: bool | Reporter) -> Iterator[None]:
         _inherited.reset(token)
 
 
+def is_reported() -> bool:
+    """Return whether `inherit_progress` has set that progress is reported.
+
+    >>> is_reported()
+    False
+    """
+    return _inherited.get() not in (False, no_report)
+
+
 _INTERVAL = 0.1  # seconds between two states of a line that are shown
 
 
@@ -60,7 +71,10 @@ def reporter(
 
 @contextmanager
 def _progress_line(title: str, even: bool) -> Iterator[Reporter]:
-    """Yield a reporter that shows its steps in one line, which is removed at the end."""
+    """Yield a reporter that shows its steps in one line, which is removed at the end.
+
+    It is removed before a message, too, and shown again with the next step.
+    """
     start, shown, width = perf_counter(), 0.0, 0
 
     def show(text: str, end: str = "") -> None:
@@ -82,7 +96,13 @@ def _progress_line(title: str, even: bool) -> Iterator[Reporter]:
             parts.append(f"{timedelta(seconds=round(seconds / done * (total - done)))} left")
         show(f"{title}: {', '.join(filter(None, [*parts, note]))}")
 
+    def remove() -> None:
+        if width:
+            show("", end="\r")
+
+    token = REMOVE_LINE.set(remove)
     try:
         yield report
     finally:
+        REMOVE_LINE.reset(token)
         show("", end="\r")

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
-from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl._runtime.progress import Reporter, is_reported
 from bpa_ppl.components import Count, CountOrNone
 from bpa_ppl.densities.target import Sampled, Sites, Target
 from bpa_ppl.samplers.sampler import Sampler
@@ -133,8 +133,8 @@ def collect_trajectory(state: Any, *, is_nuts: bool) -> dict[str, Any]:
 
 
 def _log_remaining(seconds: float, total: int) -> None:
-    """Log a first estimate of the time that remains, if it is long."""
-    if seconds >= _SILENT_SECONDS:
+    """Log a first estimate of the time that remains, if it is long and progress is reported."""
+    if seconds >= _SILENT_SECONDS and is_reported():
         duration = f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
         log_info(f"sampling takes about {duration} ({total:,} draws a chain with the warm-up)")
 

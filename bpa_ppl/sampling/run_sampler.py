@@ -11,7 +11,7 @@ import jax
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.messages import log_info
-from bpa_ppl._runtime.progress import Reporter, no_report, reporter
+from bpa_ppl._runtime.progress import Reporter, inherit_progress, no_report, reporter
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Sampled, Target
 from bpa_ppl.posterior.arviz_functions import require_docstrings
 from bpa_ppl.posterior.record import SamplerRecord
@@ -80,11 +80,12 @@ def run_sampler(
     size, title = target.dimension, f"{title} {name}"
     if size >= _MANY_VALUES:
         title += f", {size:,} values"
-        if progress and progress is not no_report:
+        if progress not in (False, no_report):
             log_info(f"{title}: the starts, the compilation and the warm-up may take minutes")
     with (
         NUMPYRO_LOCK,
         jax.enable_x64(True),
+        inherit_progress(progress),
         reporter(progress, title) as report,
         time_compilation(clock) as compiled,
     ):

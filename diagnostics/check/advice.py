@@ -44,10 +44,11 @@ class Advice:
     """What helps if diagnostics of the draws of a sampler fail.
 
     Settings with values to try are named with their sampler, `imh:draws=4000`, as `adapt` and its
-    command take them. For draws of other programs, whose settings are unknown, the advice names no
-    values. What depends on the program, such as another parametrisation of a site, is only said
-    where the draws record it, with the name of the site. An empty text says that nothing is known
-    to help. A sampler that needs other advice has a subclass in `ADVICE`.
+    command take them, with those of the run that are not its defaults. For draws of other programs,
+    whose settings are unknown, the advice names no values. What depends on the program, such as
+    another parametrisation of a site, is only said where the draws record it, with the name of the
+    site. An empty text says that nothing is known to help. A sampler that needs other advice has a
+    subclass in `ADVICE`.
 
     Args:
         draws: with the record of the sampler, if it is known.
@@ -59,6 +60,7 @@ class Advice:
         count: the number of draws per chain.
         sound_acceptance: the least and the largest sound acceptance rate. Independent proposals are
             the better the more often they are accepted (Tierney 1994).
+        defaults: values of settings that an advice on other settings does not repeat.
 
     >>> from bpa_ppl.posterior.record import Record, SamplerRecord
     >>> sampler = SamplerRecord(name="imh", settings={"draws": 1000, "warmup": 100})
@@ -69,6 +71,7 @@ class Advice:
     """
 
     sound_acceptance: ClassVar[tuple[float, float]] = (0.1, 1.0)
+    defaults: ClassVar[dict[str, Any]] = {"degrees_of_freedom": 20.0}
 
     def __init__(self, draws: Draws):
         settings = draws.record.sampler.settings
@@ -179,7 +182,7 @@ class Advice:
         accept, warmup = (self.settings.get(name) or 0 for name in ("target_accept", "warmup"))
         for target in targets:
             if accept < target or warmup < _WARMUP:
-                name = self.name if "target_accept" in self.settings else "nuts"
+                name = None if "target_accept" in self.settings else "nuts"
                 return action + self.try_settings(name, target_accept=target, warmup=_WARMUP)
         return ""
 
@@ -200,10 +203,22 @@ class Advice:
     def try_settings(self, name: str | None = None, **settings: float) -> str:
         """Return settings of a sampler to try, in brackets after an advice.
 
+        Other numbers among the settings of the run are repeated, unless they are defaults.
+
+        Args:
+            name: of another sampler; None for that of the run.
+            settings: to try.
+
         >>> from bpa_ppl.posterior.draws import name_array
         >>> Advice(name_array([[[0.0]]], ("LM0",))).try_settings("rwm", thinning=5)
         ' (rwm:thinning=5)'
         """
+        if name is None:
+            usual = {"draws": 1000, "chains": 4, "thinning": 1, **self.defaults}
+            for setting, value in self.settings.items():
+                is_number = isinstance(value, int | float) and not isinstance(value, bool)
+                if is_number and value != usual.get(setting):
+                    settings.setdefault(setting, value)
         name = name or self.name or ""
         values = ",".join(f"{setting}={value}" for setting, value in settings.items())
         return f" ({name}{',' if ':' in name else ':'}{values})"
@@ -217,6 +232,7 @@ class HamiltonianAdvice(Advice):
     """
 
     sound_acceptance = (0.4, 1.0)
+    defaults: ClassVar[dict[str, Any]] = {"warmup": 100, "step_size": 1.1, "target_accept": None}
 
     def __init__(self, draws: Draws):
         super().__init__(draws)
@@ -231,6 +247,7 @@ class HamiltonianAdvice(Advice):
             self._non_centred = (
                 f"write {list_names(centred)} non-centred (numpyro.infer.reparam.{call})"
             )
+        self._is_narrow = is_narrow
         #: What helps where no steps and no number of draws do; empty elsewhere.
         self._remedy = self._of_jumps or (self._non_centred if is_narrow else "")
 
@@ -240,6 +257,8 @@ class HamiltonianAdvice(Advice):
     def more_draws(self, shortage: float = MORE) -> str:
         if self._remedy:
             return self._remedy
+        if self._is_narrow:
+            return _NOT_ENOUGH
         if more := self._draw_more(shortage):
             return more
         others = self._non_centred or self.shorter_steps()
@@ -265,6 +284,8 @@ class HamiltonianAdvice(Advice):
 class IndependenceAdvice(Advice):
     """Advice for independent proposals: no draw depends on their warm-up, which only tunes them."""
 
+    defaults: ClassVar[dict[str, Any]] = {"warmup": 100, "degrees_of_freedom": 20.0}
+
     def agreement(self, shortage: float, settled: bool) -> str:
         return super().agreement(shortage, settled=False)
 
@@ -280,6 +301,7 @@ class WalkAdvice(Advice):
     """
 
     sound_acceptance = (0.15, 0.5)
+    defaults: ClassVar[dict[str, Any]] = {"warmup": 50, "scale": BEST_STEP, "thinning": None}
 
     def __init__(self, draws: Draws):
         super().__init__(draws)
@@ -306,6 +328,8 @@ class WalkAdvice(Advice):
 
 class IsotropicAdvice(WalkAdvice):
     """Advice for isotropic steps, which suit few posteriors: another walk, if much is missing."""
+
+    defaults: ClassVar[dict[str, Any]] = {"warmup": 500, "proposal_variance": 0.01}
 
     def more_draws(self, shortage: float = MORE) -> str:
         return self.other_steps(larger=False) if shortage > MORE else super().more_draws(shortage)

@@ -205,10 +205,12 @@ class ChainMeans(Diagnostic, frozen=True):
 class Tails(Diagnostic, frozen=True):
     """Pareto k̂ of the tails (Vehtari et al. 2024); see `estimate_tail_shapes`.
 
-    From 1/2 on there is no variance, from 1 on no mean, as of a Cauchy distribution. Weights of
-    lists need means, and fail where those need too many draws. Other variables do not: they are
-    named with their quantiles, and their means are left out of the check. Of other sites of a
-    model of lists, such as scales of a horseshoe prior, the means need not exist.
+    With a k of at least 1/2 there is no variance, of at least 1 no mean, as of a Cauchy
+    distribution. k̂ describes the draws: of a log-normal distribution with a large scale, whose
+    moments all exist, it may be as large, and its means need as many draws. Weights of lists need
+    means, and fail where those need too many draws. Other variables do not: they are named with
+    their quantiles, and their means are left out of the check. Of other sites of a model of lists,
+    such as scales of a horseshoe prior, the means need not exist.
 
     Args:
         limit: its largest sound value, of weights of lists.
@@ -225,9 +227,9 @@ class Tails(Diagnostic, frozen=True):
                 "does not exist: use a prior with lighter tails"
             )
             return self.find_worst(run.tail_shapes, run.names, self.limit, unsound)
-        missing = (("no mean and no variance", run.moments == 0), ("no variance", run.moments == 1))
+        missing = (("mean and no sd", run.moments == 0), ("sd", run.moments == 1))
         parts = [
-            f"{list_names(np.array(run.names)[of].tolist())} has {what}"
+            f"no reliable {what} of {list_names(np.array(run.names)[of].tolist())}"
             for what, of in missing
             if of.any()
         ]
@@ -241,9 +243,9 @@ class Tails(Diagnostic, frozen=True):
                 for k, of in zip(shown, quantiles, strict=True)
             )
             note = (
-                f"{' and '.join(parts)}, as the tails are so heavy (k̂ up to "
-                f"{run.tail_shapes[worst]:.2f}): the mean has no Monte-Carlo error, and the "
-                f"quantiles are checked; 5%, 50% and 95%: {listed}"
+                f"these draws have {' and '.join(parts)}, as their tails are so heavy (Pareto k̂ up "
+                f"to {run.tail_shapes[worst]:.2f}): their means have no Monte-Carlo error, and "
+                f"their quantiles are checked; 5%, 50% and 95%: {listed}"
             )
         return self.finding(float(run.tail_shapes[worst]), REPORTED, True, note, run.names[worst])
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Share
+from bpa_ppl.diagnostics.check.convergence import BulkESS, RHat, TailESS
 from bpa_ppl.diagnostics.check.diagnostic import Diagnostic, Run, list_components
 from bpa_ppl.posterior.draws import Draws, importance_weights, kish
 from bpa_ppl.posterior.record import Finding, FromPrior
@@ -53,12 +54,14 @@ class PriorDraws(Diagnostic, frozen=True):
                 f"but of draws of the prior, weighted by the likelihood (ESS {prior.effective:.0f})"
                 f", the mean {prior.mean:.3g} and the sd {prior.deviation:.3g}"
             )
-        return self.find_worst(
-            np.array([prior.p_value]),
-            [prior.where],
-            self.limit,
-            f"{problem}: {run.advice.other_modes()}",
-        )
+        if not prior.p_value >= self.limit and (run.at_several_modes or not self._are_short(run)):
+            problem += f": {run.advice.other_modes()}"
+        return self.find_worst(np.array([prior.p_value]), [prior.where], self.limit, problem)
+
+    def _are_short(self, run: Run) -> bool:
+        """Return whether chains have too few effective draws, which is why they may differ."""
+        findings = map(run.measure, map(run.find, (RHat, BulkESS, TailESS)))
+        return any(finding is not None and not finding.passed for finding in findings)
 
 
 def compare_with_prior(draws: Draws, log_likelihood: Float64) -> FromPrior | None:

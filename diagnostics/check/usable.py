@@ -8,7 +8,7 @@ from bpa_ppl.diagnostics.check.diagnostic import FEWEST, Diagnostic, Run
 from bpa_ppl.posterior.record import Finding
 from bpa_ppl.posterior.statistics import LARGEST
 
-_AT_LEAST = 100  # draws per chain that are advised
+_AT_LEAST = 1000  # draws per chain that are advised
 
 
 class DrawsPerChain(Diagnostic, frozen=True):

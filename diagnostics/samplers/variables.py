@@ -172,7 +172,7 @@ def select_comparable(
     selected = _by_sampler(runs, draws)
     heavy = tuple(name for name in find_heavy(selected[reference]) if name not in main)
     if heavy:
-        why = "as the tails are so heavy that there is no variance"
+        why = "as the tails of these draws are so heavy that mean and sd are not reliable"
         sentences += (f"compared by quantiles alone, {why}: {list_names(heavy)}",)
     checked = _by_sampler(runs, recorded or [_split_sites(of) for of in draws])
     return Selection(selected, checked, sentences, heavy, incomplete)

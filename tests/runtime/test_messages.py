@@ -137,6 +137,30 @@ def test_line_shows_steps_and_note_and_is_removed_at_the_end(
     assert (removed, last) == ("", "")
 
 
+def test_a_line_is_removed_before_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    handler = logging.StreamHandler(terminal)
+    LOGGER.addHandler(handler)
+    level = LOGGER.level
+    LOGGER.setLevel(logging.INFO)
+    try:
+        with reporter(True, "compare", even=False) as report:
+            report(0, 4, "warm-up")
+            log_info("sampling takes about 3 minutes")
+            time.sleep(0.11)
+            report(2, 4, "draws")
+            log_info("a list is empty")
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)
+    lines = [line.rpartition("\r")[2] for line in terminal.getvalue().split("\n")]
+    assert lines == ["sampling takes about 3 minutes", "a list is empty", ""]
+    shown = terminal.getvalue().split("\r")
+    assert [part for part in shown if "compare:" in part and "\n" in part] == []
+
+
 def test_line_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)

@@ -163,12 +163,15 @@ def test_moments_are_fitted_only_where_the_mode_is_a_poor_description(
 def test_a_long_run_logs_a_first_estimate_of_its_time(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """From the second piece, since the first one has the compilation; a short run logs nothing."""
-    clock = iter([100.0, 101.5, 100.0, 100.1])
+    """From the second piece, since the first one has the compilation.
+
+    A short run logs nothing, and none does without progress, as with --quiet.
+    """
+    clock = iter([100.0, 101.5, 100.0, 100.1, 100.0, 101.5])
     monkeypatch.setattr(chains, "perf_counter", lambda: next(clock))
     with caplog.at_level("INFO", logger="bpa_ppl"):
-        for _ in range(2):
-            plane().adapt("rwm", {"draws": DRAWS})
+        for progress in (True, True, False):
+            plane().adapt("rwm", {"draws": DRAWS}, progress=progress)
     messages = [r.message for r in caplog.records if "sampling takes" in r.message]
     # 2050 draws in pieces of 100, of which 1850 remain: 18.5 × 1.5 s.
     assert messages == ["sampling takes about 28 seconds (2,050 draws a chain with the warm-up)"]

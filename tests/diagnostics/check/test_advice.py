@@ -16,6 +16,8 @@ import pytest
 from numpyro import handlers
 from numpyro.contrib.control_flow import scan
 from numpyro.contrib.hsgp.approximation import hsgp_squared_exponential
+from numpyro.distributions import constraints
+from numpyro.infer import MCMC, NUTS
 from numpyro.infer.reparam import LocScaleReparam
 from support.posteriors import Figures, Record, SamplerRecord
 from support.raising import raises
@@ -23,7 +25,14 @@ from support.targets import centred_schools
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, check
-from bpa_ppl.diagnostics.check.advice import find_advice, find_apart, find_exchanged, find_mirrored
+from bpa_ppl.diagnostics.check.advice import (
+    ADVICE,
+    find_advice,
+    find_apart,
+    find_exchanged,
+    find_mirrored,
+)
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 RNG = np.random.default_rng(0)
 TWO = np.concatenate([RNG.normal(-2, 1, size=60), RNG.normal(2, 1, size=90)])
@@ -221,6 +230,13 @@ def funnel() -> None:
     numpyro.sample("x", dist.Normal(0, jnp.exp(log_scale / 2)).expand([9]).to_event(1))
 
 
+def flat(is_proper: bool) -> None:
+    """Nothing is observed of x."""
+    improper = dist.ImproperUniform(constraints.real, (), ())
+    numpyro.sample("x", dist.Normal(0, 10) if is_proper else improper)
+    numpyro.sample("z", dist.Normal(0, 1))
+
+
 #: A program with the sampler that fails, a part of the advice, and the program that follows it.
 FOLLOWED: dict[str, tuple[Callable[[], None], str, str, Callable[[], None]]] = {
     "centred": (
@@ -253,6 +269,12 @@ FOLLOWED: dict[str, tuple[Callable[[], None], str, str, Callable[[], None]]] = {
         "nuts",
         "write x non-centred (numpyro.infer.reparam.LocScaleReparam(0))",
         handlers.reparam(funnel, config={"x": LocScaleReparam(0)}),
+    ),
+    "improper": (
+        partial(flat, False),
+        "nuts",
+        "draws reach",
+        partial(flat, True),
     ),
     "sign": (
         partial(square, dist.Normal(0, 3)),
@@ -287,6 +309,27 @@ def plain() -> None:
     numpyro.sample("x", dist.Normal(0, 1).expand([3]).to_event(1))
 
 
+def heavy() -> None:
+    numpyro.sample("x", dist.StudentT(4.0).expand([30]).to_event(1))
+
+
+def far() -> None:
+    x = numpyro.sample("x", dist.Normal(0, 30))
+    numpyro.sample("y", dist.Normal(x, 1), obs=40.0)
+
+
+def ring() -> None:
+    x = numpyro.sample("x", dist.Normal(0, 3).expand([2]).to_event(1))
+    numpyro.factor("radius", -(((jnp.sqrt((x**2).sum()) - 3) / 0.02) ** 2) / 2)
+
+
+def neck() -> None:
+    """A funnel of a normal distribution and a factor, which has no site of a location and scale."""
+    v = numpyro.sample("v", dist.Normal(0, 1.5))
+    x = numpyro.sample("x", dist.Normal(0, 1))
+    numpyro.factor("of_x", dist.Normal(0, jnp.exp(v / 2)).log_prob(x) + x**2 / 2)
+
+
 def tilted() -> None:
     scales = np.array([1.0, 1.0, 1.0, 50.0])
     correlation = np.full((4, 4), 0.95) + 0.05 * np.eye(4)
@@ -307,6 +350,21 @@ def tilted() -> None:
         (plain, "rwm:scale=0.1", "raise scale", ""),
         (tilted, "rwm-isotropic", "use rwm", "rwm"),
         (partial(change_point, False), "rwm", "the density jumps at tau", "auto"),
+        (plain, "laplace:draws=100", "draw more", ""),
+        (heavy, "laplace", "use a Markov-chain sampler (nuts, rwm)", "nuts"),
+        (plain, "laplace:draws=50", "use a Markov-chain sampler (nuts, rwm)", "rwm"),
+        (heavy, "imh", "use nuts", "nuts"),
+        (plain, "numpyro:BarkerMH,warmup=1", "use nuts", "nuts"),
+        (far, "rwm-isotropic:warmup=0,proposal_variance=6,draws=2000", "raise warmup", ""),
+        (ring, "nuts:target_accept=0.4", "let the warm-up find it", ""),
+        (ring, "nuts:target_accept=0.4", "take shorter steps", ""),
+        (ring, "nuts:target_accept=0.4", "raise target_accept", ""),
+        (
+            neck,
+            "nuts:target_accept=0.99,warmup=1000,draws=2000",
+            "raise target_accept",
+            "nuts:target_accept=0.999,warmup=1000,draws=2000",
+        ),
     ],
 )
 def test_settings_and_samplers_that_are_advised_help(
@@ -321,6 +379,149 @@ def test_settings_and_samplers_that_are_advised_help(
         assert followed in advice
         report = check(bpa.sample(program, sampler=followed, seed=1))
     assert report, str(report)
+
+
+def walk(scale: float, start: float, burn_in: int = 0, draws: int = 1000, thin: int = 1) -> Any:
+    """Four chains of random-walk Metropolis of N(0, 1), as another program may draw them."""
+    rng = np.random.default_rng(0)
+    x, kept = np.full(4, start), np.empty((burn_in + draws, 4))
+    for draw in range(len(kept)):
+        for _ in range(thin):
+            proposed = x + scale * rng.normal(size=4)
+            accepted = np.log(rng.random(4)) < (x**2 - proposed**2) / 2
+            x = np.where(accepted, proposed, x)
+        kept[draw] = x
+    return kept[burn_in:].T
+
+
+SOUND = walk(2.4, 0.0, thin=10)
+SLOW = walk(1.5, 0.0, draws=4000, thin=2)
+PADDED = np.where((np.arange(1000) < 700) | (np.arange(4)[:, None] > 0), SOUND, SOUND[0, 699])
+
+
+@pytest.mark.parametrize(
+    ("values", "advice", "followed"),
+    [
+        (
+            walk(2.4, 30.0),
+            "raise warmup (burn-in), then draws",
+            walk(2.4, 30.0, burn_in=200, draws=3000),
+        ),
+        (walk(300.0, 0.0, thin=10), "take smaller steps", SOUND),
+        (np.where(np.arange(4)[:, None] == 1, 9.0, SOUND), "start the chain elsewhere", SOUND),
+        (walk(2.4, 0.0, draws=200), "draw more", walk(2.4, 0.0, draws=3000)),
+        (PADDED, "leave out what was padded", PADDED[:, :700]),
+        (SOUND[:3, :3], "draw at least 1000", SOUND),
+        (1e80 * SOUND, "needs a larger unit", SOUND),
+        (1e-80 * SOUND, "needs a smaller unit", SOUND),
+        (
+            SLOW.T.reshape(4, 4000),
+            "transpose before you reshape, by draws.swapaxes(0, 1)",
+            SLOW.T.swapaxes(0, 1).reshape(4, 4000),
+        ),
+        (SLOW[[0, 1, 2, 0]], "keep each run once", SLOW[:3]),
+    ],
+)
+def test_advice_on_draws_of_other_programs_helps(
+    values: np.ndarray, advice: str, followed: np.ndarray
+) -> None:
+    report = check({"x": values})
+    assert any(advice in one.advice for one in report.failures), str(report)
+    assert check({"x": followed}), str(check({"x": followed}))
+
+
+@pytest.mark.slow
+def test_labels_are_left_by_functions_that_do_not_depend_on_them() -> None:
+    """Such as the smaller and the larger mean of two."""
+
+    def program() -> None:
+        means = numpyro.sample("means", dist.Normal(0, 5).expand([2]).to_event(1))
+        numpyro.deterministic("sorted", jnp.sort(means))
+        parts = dist.Categorical(probs=jnp.full((1, 2), 0.5))
+        numpyro.sample("y", dist.MixtureSameFamily(parts, dist.Normal(means[None], 1)), obs=TWO)
+
+    data = bpa.sample(program, seed=1)
+    advice = check(data).failures[0].advice
+    assert "labels of means: order them" in advice
+    assert advice.endswith("or use functions that do not depend on labels")
+    assert check(data, var_names=["sorted"]), str(check(data, var_names=["sorted"]))
+
+
+def weighed(is_heavy: bool) -> Callable[..., None]:
+    def model(lists: Any, prior: Any, likelihood: Any) -> None:
+        family = dist.Cauchy if is_heavy else dist.Normal
+        weights = numpyro.sample("weights", family(prior.mean, 0.3).to_event(1))
+        with numpyro.plate("sentence", len(lists.oracle)):
+            numpyro.sample("oracle", bpa.OracleChoice(lists, weights), obs=lists.oracle)
+
+    return model
+
+
+@pytest.mark.slow
+def test_a_prior_with_lighter_tails_helps_weights_without_a_mean() -> None:
+    """The lists hardly depend on the second weight, which so has its prior."""
+    features = np.random.default_rng(0).normal(size=(4, 2, 2)) * np.array([1.0, 0.001])
+    gains = [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]
+    names = ["LM0", "TM0"]
+    lists = bpa.from_lists([["a", "b"]] * 4, features, names, extras={"gain": gains})
+    run = partial(
+        bpa.adapt, lists, dict.fromkeys(names, 0.5), gain="gain", likelihood="oracle", seed=1
+    )
+    failures = check(run(model=weighed(is_heavy=True), sampler="nuts")).failures
+    assert failures[-1].advice.endswith("use a prior with lighter tails")
+    report = check(run(model=weighed(is_heavy=False), sampler="nuts"))
+    assert report, str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["raise target_accept", "let the warm-up", "take shorter steps"])
+def test_advice_on_nuts_of_numpyro_helps(words: str) -> None:
+    """Its settings are unknown, so that the advice has no values."""
+
+    def run(accept: float) -> Any:
+        mcmc = MCMC(
+            NUTS(ring, target_accept_prob=accept),
+            num_warmup=500,
+            num_samples=1500,
+            num_chains=4,
+            chain_method="sequential",
+            progress_bar=False,
+        )
+        mcmc.run(jax.random.key(1), extra_fields=("energy", "diverging", "accept_prob"))
+        return mcmc
+
+    assert any(words in one.advice for one in check(run(0.4)).failures)
+    report = check(run(0.9))
+    assert report, str(report)
+
+
+def test_settings_of_the_run_are_repeated_unless_they_are_defaults() -> None:
+    """What is followed as it stands keeps what earlier advice has found."""
+    x = {"x": np.random.default_rng(2).normal(size=(4, 300)).cumsum(axis=1)}
+    for name, kind in ADVICE.items():
+        settings = SAMPLERS[name]().settings()
+        usual = {"draws": 1000, "chains": 4, "thinning": 1, **kind.defaults}
+        assert {setting: usual[setting] for setting in settings} == settings
+        more = find_advice(draws_of(x, sampler=name, settings=settings)).try_settings(draws=2000)
+        assert more == f" ({name}:draws=2000)"
+    tuned = {**SAMPLERS["nuts"]().settings(), "target_accept": 0.99, "warmup": 1000}
+    advice = find_advice(draws_of(x, settings=tuned))
+    more = advice.try_settings(draws=2000)
+    assert more == " (nuts:draws=2000,warmup=1000,target_accept=0.99)"
+    last = "raise target_accept (nuts:target_accept=0.999,warmup=1000)"
+    assert advice.fewer_divergences() == last
+
+
+def test_neither_steps_nor_draws_are_advised_where_both_fail() -> None:
+    """With divergences and a low BFMI; 4 of 4 runs of the neck of a funnel stay as they are."""
+    values = {"x": RNG.normal(size=(4, 1000)).cumsum(axis=1)}
+    statistics = {
+        "diverging": np.arange(4000).reshape(4, 1000) < 7,
+        "energy": RNG.normal(size=(4, 1000)).cumsum(axis=1),
+    }
+    settings = {**SAMPLERS["nuts"]().settings(), **LAST}
+    failures = check(draws_of(values, statistics, settings=settings)).failures
+    assert not any("draw more" in one.advice or "steps" in one.advice for one in failures)
 
 
 def surface(x: Any, y: Any) -> None:
