@@ -138,6 +138,9 @@ class Hints:
         propose: returns proposals that fit it, for a seed, which samplers take in place of those
             around the mode; None if it finds none.
         suit: returns it in the coordinates in which a sampler samples it.
+
+    >>> Hints(log_concave=True).one_mode
+    False
     """
 
     log_concave: bool = False

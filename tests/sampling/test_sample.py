@@ -190,7 +190,7 @@ import sys
 import jax
 from numpyro.infer import MCMC, NUTS
 from support.posteriors import arviz_version
-from adapting.test_any_model import EFFECTS, ERRORS, bpa, schools
+from sampling.test_sample import EFFECTS, ERRORS, bpa, schools
 
 mcmc = MCMC(NUTS(schools), num_warmup=5, num_samples=5, progress_bar=False)
 mcmc.run(jax.random.key(0), 8, ERRORS, effect=EFFECTS)
