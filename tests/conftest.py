@@ -156,6 +156,18 @@ def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def optimised() -> Iterator[None]:
+    """Compile as for users, for programs that run longer than XLA takes to optimise them."""
+    import jax
+
+    name = "jax_disable_most_optimizations"
+    before = jax.config.read(name)
+    jax.config.update(name, False)
+    yield
+    jax.config.update(name, before)
+
+
+@pytest.fixture
 def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Registry]]:
     """All registries, which are restored after the test."""
     from support.registries import REGISTRIES, forget_plugins

@@ -6,6 +6,7 @@ import gzip
 import json
 import lzma
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,10 @@ SCRIPTS = [
 ]
 #: Further options.
 OPTIONS = {
+    "bench_checks": "--programs schools",
     "bench_gallery": "--programs linear --draws 100",
+    "bench_instance_weighting": "--rows in selection concatenated 'lm + iw map-known' 'map tm' "
+    "'iw linear-known, weighted'",
     "bench_invariance": "--k 3 --pairs 3000",
     "bench_judge_page": "--lists 100",
     "bench_latency": "--draws 4000",
@@ -132,7 +136,7 @@ def test_each_table_has_rows(script: str, checkout: Path, request: pytest.Fixtur
     if script == "bench_invariance":
         request.getfixturevalue("whole_corpora")
     command = [sys.executable, str(checkout / "benchmarks" / f"{script}.py"), "--little"]
-    command += OPTIONS.get(script, "").format(shared=checkout.parent / "shared").split()
+    command += shlex.split(OPTIONS.get(script, "").format(shared=checkout.parent / "shared"))
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     missing = rf"this benchmark needs the data in .*|No module named '({OTHERS})'"
     if done.returncode and (found := re.search(missing, done.stderr)):

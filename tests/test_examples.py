@@ -235,6 +235,7 @@ def test_serve(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter", "ignore::DeprecationWarning")
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("name", ["llm-tutorial", "neural-lists", "own-model"])
 def test_notebook_reproduces_its_outputs(name: str) -> None:
     path = ROOT / "docs" / "notebooks" / f"{name}.ipynb"

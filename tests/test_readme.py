@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 from codeop import CommandCompiler
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +50,6 @@ def test_python_can_be_pasted_in_one_go() -> None:
         if compile_command("\n".join(waiting)) is not None:
             waiting = []
     assert waiting == []
-
-
-@pytest.fixture
-def optimised() -> Iterator[None]:
-    """Compile as for users: NUTS runs longer here than in other tests."""
-    name = "jax_disable_most_optimizations"
-    before = jax.config.read(name)
-    jax.config.update(name, False)
-    yield
-    jax.config.update(name, before)
 
 
 def run_line(line: str) -> str:

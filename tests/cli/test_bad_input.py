@@ -198,11 +198,6 @@ def test_outputs_that_only_look_like_an_input(folder: Path) -> None:
     assert run(*ADAPT.split(), *more, "-q").code in (0, 3)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk(folder: Path) -> None:
-    refused(*RERANK.split(), "-o", "/dev/full", mention="No space left on device")
-
-
 def test_names_that_are_not_utf_8_are_refused_before_any_work(folder: Path) -> None:
     odd = os.fsdecode(b"caf\xe9.nc")
     for command in ((*ADAPT.split(), "-o", odd), (*RERANK.split(), "--details", odd)):

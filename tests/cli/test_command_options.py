@@ -12,7 +12,6 @@ from cyclopts.argument import Argument
 from support.command_line import run
 from support.registries import GAINS, NBEST_FORMATS, RULES, SAMPLERS
 
-from bpa_ppl.cli.adapt import adapt
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.options import ChoiceOptions, describe_setting
 from bpa_ppl.extending import Settings
@@ -135,9 +134,3 @@ def test_the_options_of_adapt_are_its_declared_settings() -> None:
         assert f"\n        {name}: " in (Settings.__doc__ or "")
         if name != "progress":
             assert options_of("adapt")[name].parameter.help == describe_setting(name).help
-
-
-def test_settings_that_are_not_given_are_left_out() -> None:
-    command, bound, _ = app.parse_args(["adapt", "x", "-w", "none", "-o", "x.nc", "--seed", "3"])
-    assert command is adapt
-    assert bound.arguments["settings"] == {"seed": 3}

@@ -61,13 +61,6 @@ def test_references_and_ties() -> None:
     assert found.facts[-1].startswith(known)  # "the cat" twice
 
 
-def test_what_adapt_does_is_what_is_described() -> None:
-    known = lists(mqm=[-5.0, None, 0.0, -1.0, -1.0, None])
-    found = bpa.describe(known, "mqm")
-    assert observe(prepare(known, gain="mqm")).record().gain == "mqm"
-    assert "known in 2 of 3 lists: several candidates are the best in 1" in found.facts[-1]
-
-
 @pytest.mark.parametrize("kind", ["none", "canonical", "totals", "chosen"])
 def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     known = lists().with_references([("the cat", "b"), ("hey",), ("y",)])

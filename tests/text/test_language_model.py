@@ -249,15 +249,6 @@ def test_model_without_unk_gives_tiny_probabilities(tmp_path: Path) -> None:
     assert model.log_probabilities([["x"]])[0] / np.log(10) == pytest.approx(-0.5 - 100 - 1)
 
 
-@pytest.mark.parametrize(("order", "suffix"), [(1, ""), (3, ".gz"), (5, ".xz"), (2, ".zst")])
-def test_write_and_read_round_trip(order: int, suffix: str, tmp_path: Path) -> None:
-    model = NgramModel.train([GOLDEN / "harbour.txt"], order)
-    path = tmp_path / f"harbour.arpa{suffix}"
-    write_arpa(model, path)
-    assert models_equal(read_arpa(path), model)
-    assert path.read_bytes().startswith({".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ"}.get(suffix, b""))
-
-
 sentences = st.lists(st.lists(st.text("ab<>/é\u00a0\u3000", min_size=1), max_size=5), min_size=1)
 
 

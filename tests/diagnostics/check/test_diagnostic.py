@@ -139,12 +139,6 @@ def test_each_diagnostic_fails_by_itself() -> None:
         assert passed is None or passed.passed, name
 
 
-def test_titles_are_different_and_documented() -> None:
-    titles = [kind.title for _, kind in DIAGNOSTICS.load()]
-    assert len(set(titles)) == len(titles)
-    assert all(kind.__doc__ for _, kind in DIAGNOSTICS.load())
-
-
 @pytest.mark.parametrize("limits", [{"r-hat": 1.5}, {"bulk-ess": 50}, {"tail-ess": 50}])
 def test_a_limit_replaces_one_default(limits: dict[str, float]) -> None:
     titles = {DIAGNOSTICS[name].title for name in limits}

@@ -127,7 +127,7 @@ def test_false_alarms_are_as_rare_as_stated(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WALKERS)
 def test_walkers_of_emcee_are_independent_at_the_same_iteration(name: str) -> None:
-    assert not any(problem(WALKERS[name](seed)) for seed in range(50))
+    assert not any(problem(WALKERS[name](seed)) for seed in range(20))
 
 
 def copies(correlation: float, noise: float, all_chains: bool) -> Sample:

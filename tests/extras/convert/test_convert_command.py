@@ -10,7 +10,7 @@ import pytest
 from support.command_line import refused, succeed
 
 import bpa_ppl.extras.convert as convert
-from bpa_ppl import from_records, read_nbest
+from bpa_ppl import read_nbest
 from bpa_ppl.extras.convert.servers import ANSWERS
 
 RUN = "q1 Q0 d11 1 13.5 bm25\nq1 Q0 d12 2 12 bm25\nq2 Q0 d21 1 8 bm25\n"
@@ -163,8 +163,3 @@ def test_the_help_names_every_function_of_the_package_and_every_server() -> None
     for name in (*convert.__all__, *ANSWERS):
         assert name in shown
         assert name in ANSWERS or callable(getattr(convert, name))
-
-
-def test_records_in_memory_are_read() -> None:
-    lists = from_records(convert.trec(RUN.splitlines(), qrels=QRELS.splitlines()))
-    assert lists.texts(1) == ["d21"]
