@@ -21,6 +21,7 @@ from numpyro.infer import MCMC, NUTS
 from numpyro.infer.reparam import LocScaleReparam
 from support.posteriors import Figures, Record, SamplerRecord
 from support.raising import raises
+from support.registries import SAMPLERS
 from support.targets import centred_schools
 
 import bpa_ppl as bpa
@@ -32,7 +33,6 @@ from bpa_ppl.diagnostics.check.advice import (
     find_exchanged,
     find_mirrored,
 )
-from bpa_ppl.samplers.sampler import SAMPLERS
 
 RNG = np.random.default_rng(0)
 TWO = np.concatenate([RNG.normal(-2, 1, size=60), RNG.normal(2, 1, size=90)])

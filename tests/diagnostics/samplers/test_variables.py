@@ -394,7 +394,8 @@ def test_heavy_tails_are_compared_by_their_quantiles(name: str) -> None:
     """Right draws are never said to differ, and those with half as long tails again are found.
 
     k of t with 2 degrees is ½, where the variance ceases to exist: every second set of its draws
-    has a smaller k̂, and is compared by its means as well.
+    has a smaller k̂, and is compared by its means as well; so is one in 25 of a Pareto distribution
+    with a k of ⅔.
     """
     laws = {"cauchy": stats.cauchy(), "levy": stats.levy(), "t2": stats.t(2)}
     laws |= {"pareto1.5": stats.pareto(1.5), "pareto0.8": stats.pareto(0.8)}
@@ -409,7 +410,7 @@ def test_heavy_tails_are_compared_by_their_quantiles(name: str) -> None:
         middle = law.median()
         wrong = compare({"x": middle + 1.5 * (first - middle)}, {"x": second})
         assert wrong["a"].verdict == DIFFERS
-    assert alone == 4 or name == "t2"
+    assert alone >= {"t2": 0, "pareto1.5": 3}.get(name, 4)
 
 
 @pytest.mark.usefixtures("without_joint_test")
