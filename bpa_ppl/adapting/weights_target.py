@@ -38,6 +38,7 @@ from bpa_ppl.densities.target import (
     Hints,
     Sampled,
     Sites,
+    Structure,
     Target,
     draw_sites,
     evaluate,
@@ -169,9 +170,8 @@ class WeightsTarget(Target):
         data = {LISTS: self.lists, "the prior": self.prior}
         return find_unused(self.program, data, latent, observed)
 
-    def order_observations(self) -> dict[str, np.ndarray]:
+    def order_observations(self, info: Structure) -> dict[str, np.ndarray]:
         """Return, of sites with one value for each sentence, that of the n-best table."""
-        info = inspect_model(self)
         names = [name for name in info.observed if info.dims.get(name) == (SENTENCE,)]
         return dict.fromkeys(names, find_order(self.lists)) if names else {}
 

@@ -36,7 +36,7 @@ def compare_posterior_choices(
         DataError: as `rerank`.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.posterior.weight_draws import name_weights
+    >>> from bpa_ppl.weight_draws import name_weights
     >>> texts, features = [["a cat", "the cat"]], [[[1.0], [0.0]]]
     >>> lists = from_lists(texts, features, ["LM0"], references=["a cat"])
     >>> right, wrong = (name_weights([[[value]] * 9], ("LM0",)) for value in (1.0, -1.0))

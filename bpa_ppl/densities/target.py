@@ -253,7 +253,7 @@ class Target:
         """
         return None
 
-    def order_observations(self) -> dict[str, np.ndarray]:
+    def order_observations(self, info: Structure) -> dict[str, np.ndarray]:
         """Return the order of the observations of sites whose arrays have another one, by site."""
         return {}
 
@@ -766,7 +766,8 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     """
     require(z, dict, "z is given by site, {name: (chains, draws, …)}", "z")
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
-    info, order = inspect_model(target), target.order_observations()
+    info = inspect_model(target)
+    order = target.order_observations(info)
     count, x64 = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
     size, is_kept = min(_DRAWS, count), count * info.observations <= target.most_kept
     is_kept = is_kept and not info.discrete

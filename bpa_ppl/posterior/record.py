@@ -300,6 +300,8 @@ def _as_plain(value: Any) -> Any:
     """Return a NumPy value, or a mapping other than a dictionary, as plain data."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
+    if isinstance(value, str):  # of a class of its own
+        return str(value)
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is an object of Python")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ _FAR = 4.0
 _LIGHT, _LEVEL = 0.1, 0.01
 
 
+@cache
 def _arviz() -> Any:
     """Return ArviZ's functions of arrays.
 

@@ -21,7 +21,7 @@ from support.raising import raises
 
 import bpa_ppl
 from bpa_ppl import BpaWarning, DataError, Isotropic, Prior, UsageError, adapt, as_weight_draws
-from bpa_ppl.extending import Match, StartingWeights, Target, match, tabulate
+from bpa_ppl.extending import Match, StartingWeights, WeightsTarget, match, tabulate
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.priors.isotropic import complete_prior, with_shared_scale
 from bpa_ppl.models.priors.scale import LogNormalScale
@@ -328,7 +328,7 @@ def test_horseshoe_density_agrees_with_scipy() -> None:
     }
     data = bpa_ppl.log_density(lists, dict.fromkeys(NAMES, 0.0), likelihood="none").data
     data = data._replace(lists=table, prior=prior)
-    target = Target(model=model, data=data, start=z, likelihood=Oracle())
+    target = WeightsTarget(model=model, data=data, start=z, likelihood=Oracle())
     local, overall, slab = (np.exp(np.asarray(z[n])) for n in ("local", "overall", "slab"))
     kappa = np.sqrt(slab * local**2 / (slab + overall**2 * local**2))
     factor = np.append(1.0, overall * kappa)

@@ -46,7 +46,7 @@ from bpa_ppl import (
     sample,
     write_posterior,
 )
-from bpa_ppl.diagnostics.check import check as check_module
+from bpa_ppl.diagnostics.check import report as check_module
 from bpa_ppl.diagnostics.check.advice import find_advice
 from bpa_ppl.diagnostics.check.convergence import Tails, compare_chains
 from bpa_ppl.diagnostics.check.report import check_and_record, read_report
