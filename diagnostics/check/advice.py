@@ -63,7 +63,7 @@ class Advice:
         defaults: values of settings that an advice on other settings does not repeat.
 
     >>> from bpa_ppl.posterior.record import Record, SamplerRecord
-    >>> sampler = SamplerRecord(name="imh", settings={"draws": 1000, "warmup": 100})
+    >>> sampler = SamplerRecord(name="imh", settings={"draws": 1000})
     >>> from bpa_ppl.posterior.draws import name_array
     >>> draws = name_array([[[0.0]]], ("LM0",), record=Record(sampler=sampler))
     >>> Advice(draws).more_draws(3.0)

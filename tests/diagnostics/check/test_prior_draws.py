@@ -12,7 +12,7 @@ import pytest
 from numpyro import handlers
 from scipy import stats
 from scipy.stats import binom
-from support.posteriors import autoregressive
+from support.posteriors import FromPrior, Record, autoregressive
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws
@@ -172,3 +172,45 @@ def test_the_level_is_as_stated(size: int, error: float, correlation: float, run
     for level in (0.05, 0.01, PriorDraws().limit):
         refused = int(np.sum(np.array(p_values) < level))
         assert refused <= binom.isf(0.001, len(p_values), level), level
+
+
+def half_cauchy(normal: np.ndarray) -> np.ndarray:
+    return np.asarray(stats.halfcauchy.isf(stats.norm.sf(normal)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["hierarchy", "funnel", "horseshoe"])
+def test_short_chains_of_hierarchies_raise_no_alarm(name: str) -> None:
+    """Non-centred, from right chains of 300 draws: at a level of 1/1000, 2 of 60 are one in 600."""
+    sites = {
+        "hierarchy": lambda z: {"mu": 5 * z[..., 0], "tau": 5 * np.abs(z[..., 1]), "z": z[..., 2:]},
+        "funnel": lambda z: {"v": 3 * z[..., 0], "z": z[..., 1:]},
+        "horseshoe": lambda z: {
+            "tau": half_cauchy(z[..., 0]) / 10,
+            "lam": half_cauchy(z[..., 1:6]),
+            "z": z[..., 6:],
+        },
+    }[name]
+    alarms = 0
+    for seed in range(60):
+        values = sites(autoregressive(0.5, 4, 300, 11, seed))
+        prior = sites(np.random.default_rng([seed, 9]).normal(size=(1, 1000, 11)))
+        draws = Draws(values, sampled=tuple(values), prior=prior)
+        compared = compare_with_prior(draws, np.zeros(1000))
+        assert compared is not None
+        alarms += compared.p_value < PriorDraws().limit
+    assert alarms <= 1
+
+
+def test_chains_that_are_too_short_are_not_said_to_miss_a_mode() -> None:
+    """Of a slow chain the mean differs, but no mode is missed: the effective draws say so."""
+    x = autoregressive(0.995, 4, 400, 1, 3)[..., 0] + 0.8
+    apart = np.random.default_rng(1).normal(size=(4, 1000))
+    for values, several in ((x, False), (apart, True)):
+        record = Record(
+            from_prior=FromPrior(effective=900, p_value=1e-5, where="x", mean=0.0, deviation=1.0)
+        )
+        report = bpa.check(Draws({"x": values}, sampled=("x",), record=record))
+        advice = {one.name: one.advice for one in report.failures}
+        assert ("several modes" in advice[PriorDraws.title]) == several
+        assert ("bulk ESS" in advice) != several
