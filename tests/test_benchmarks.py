@@ -37,6 +37,7 @@ OPTIONS = {
     "'iw linear-known, weighted'",
     "bench_invariance": "--k 3 --pairs 3000",
     "bench_judge_page": "--lists 100",
+    "bench_judged": "--collections six,consensus,summaries,preferences",
     "bench_latency": "--draws 4000",
     "bench_learned_priors": "--features 20",
     "bench_numpyro_models": "--programs banana",
