@@ -40,6 +40,7 @@ def check(
         UsageError: if it is not a posterior, or there is no diagnostic of a name, or it has no such
             limit.
 
+    >>> import numpy as np
     >>> drawn = np.random.default_rng(0).normal(size=(4, 50, 2))
     >>> from bpa_ppl.posterior.draws import name_array
     >>> draws = name_array(drawn, ("LM0", "WP0"))
@@ -55,6 +56,7 @@ def check_opened(
 ) -> Report:
     """Check the draws of a posterior, as `check` does.
 
+    >>> import numpy as np
     >>> mu = np.random.default_rng(0).normal(size=(2, 9))
     >>> check_opened(open_draws({"mu": mu, "k": np.sign(mu).astype(int)})).left_out
     ('not checked, because it is discrete: k',)
