@@ -182,6 +182,19 @@ def test_the_referee_knows_no_lists(functions: tuple[str, ...], most: int) -> No
     assert {package_of(module) for module in reached} <= allowed
 
 
+def test_the_names_of_the_referee_that_lists_use_are_listed() -> None:
+    """If the change is on purpose, change the list in `referee_names.txt` too."""
+    referee, lists = ({name for layer in part for name in layer} for part in (REFEREE, OF_LISTS))
+    used = {
+        name.removeprefix("bpa_ppl.")
+        for module in MODULES
+        if package_of(module) in lists
+        for name in facts()[module].imports
+        if name.startswith("bpa_ppl.") and package_of(name) in referee
+    }
+    assert sorted(used) == (ROOT / "tests" / "referee_names.txt").read_text("utf-8").splitlines()
+
+
 def test_packages_import_nothing() -> None:
     """Except for `bpa_ppl`, whose names are imported on first use, and that of the converters."""
     packages = {name for name, path in MODULES.items() if path.name == "__init__.py"}

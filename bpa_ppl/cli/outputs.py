@@ -70,7 +70,7 @@ def check_outputs(bound: inspect.BoundArguments) -> None:
             several = plain if isinstance(plain, dict) else {name: plain}
             if isinstance(text := several.get(_FORMAT), str):
                 several = {**several, _FORMAT: text.partition(":")[2]}
-            names = expand_patterns(_texts(several))
+            names = expand_patterns(list(_texts(several)))
             inputs.update(chain(names, *map(_files_of_lists, names)))
     require_distinct(outputs, inputs)
 

@@ -69,8 +69,12 @@ class Precision(Diagnostic, frozen=True):
         """Return the value of each component, (components,)."""
         raise NotImplementedError(f"{type(self).__name__} has no values")
 
+    def shortage_of(self, run: Run) -> float:
+        values = self.values(run)
+        return self.shortage(float(values[self.index_worst(values)]))
+
     def measure(self, run: Run) -> Finding:
-        remedy = _explain(run) or run.advice.more_draws(_find_shortage(run))
+        remedy = _explain(run) or run.advice.more_draws(run.shortage)
         text = f"{self.problem}: {remedy}"
         return self.find_worst(self.values(run), run.names, self.limit, text)
 
@@ -111,7 +115,7 @@ class RHat(Precision, frozen=True):
         chains = run.draws.shape[0]
         if others and value <= bound and not _explain(run):
             enough = effective[k] * (bound**2 - 1) / (of_more**2 - 1)
-            remedy = run.advice.more_draws(_find_shortage(run))
+            remedy = run.advice.more_draws(run.shortage)
             advice = (
                 f"{effective[k] / chains:.0f} effective draws a chain of {where}, where R-hat "
                 f"needs {round_up(enough / chains)}: {remedy}"
@@ -300,20 +304,9 @@ def _lack_error(run: Run) -> npt.NDArray[np.bool_]:
     return np.asarray(run.moments < 2)
 
 
-def _find_shortage(run: Run) -> float:
-    """Return how many times as many effective draws the diagnostics together call for."""
-    shortages = []
-    for one in run.diagnostics:
-        if isinstance(one, Precision):
-            values = one.values(run)
-            shortages.append(one.shortage(float(values[one.index_worst(values)])))
-    # A chain that never moves has no finite diagnostic: no number of draws is enough.
-    return float(np.nan_to_num(shortages, nan=np.inf, posinf=np.inf).max())
-
-
 def _advise_agreement(run: Run, settled: bool) -> str:
     """Return how to make chains agree; `settled`: a longer warm-up may help."""
-    return _explain(run) or run.advice.agreement(max(_find_shortage(run), MORE), settled)
+    return _explain(run) or run.advice.agreement(max(run.shortage, MORE), settled)
 
 
 def _explain(run: Run) -> str:

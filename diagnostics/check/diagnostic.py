@@ -140,6 +140,13 @@ class Run:
         return bool(2 * (second.max() - 1) < self.r_hat.max() - 1)
 
     @cached_property
+    def shortage(self) -> float:
+        """How many times as many effective draws the diagnostics together call for."""
+        shortages = [one.shortage_of(self) for one in self.diagnostics]
+        # A chain that never moves has no finite diagnostic: no number of draws is enough.
+        return max(np.inf if np.isnan(one) else one for one in shortages if one is not None)
+
+    @cached_property
     def at_several_modes(self) -> bool:
         """Whether a search found several modes, or each chain stays at one of its own.
 
@@ -224,6 +231,10 @@ class Diagnostic(Component, frozen=True):
     def shortage(self, value: float) -> float:
         """Return by how much to multiply the effective draws; infinite if more do not help."""
         return np.inf
+
+    def shortage_of(self, run: Run) -> float | None:
+        """Return the shortage of its worst value; None if it does not count effective draws."""
+        return None
 
     def finding(
         self, value: float, limit: str, passed: bool, advice: str, where: str = ""
