@@ -298,15 +298,16 @@ def _place_prior(
     prior, index = target.prior, unflatten(np.arange(len(centre)), target.start)
     scale = in_floats(prior.scale)
     assert scale is not None
-    share = softmax(scale.log_density(scale.log_scales))
-    mean = share @ scale.log_scales
+    log_scales = scale.log_scales
+    share = softmax(scale.log_density(log_scales))
+    mean = share @ log_scales
     precision, unit = index["precision"], index["unit"]
     both = np.append(precision, unit)
     centre, covariance = centre.copy(), covariance.copy()
     centre[precision], centre[unit] = -2 * mean, 0.0
     covariance[both] = covariance[:, both] = 0.0
     covariance[np.ix_(unit, unit)] = prior.full_covariance
-    covariance[precision, precision] = 4 * share @ (scale.log_scales - mean) ** 2
+    covariance[precision, precision] = 4 * share @ (log_scales - mean) ** 2
     return centre, covariance
 
 

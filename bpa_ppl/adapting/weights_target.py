@@ -38,7 +38,6 @@ from bpa_ppl.densities.target import (
     Hints,
     Sampled,
     Sites,
-    Structure,
     Target,
     draw_sites,
     evaluate,
@@ -81,7 +80,10 @@ class ListData(NamedTuple):
     jax.tree_util.register_dataclass,
     data_fields=("data", "start"),
     meta_fields=("model", "likelihood"),
-    drop_fields=("match", "coordinates", "source", "hints", "most_kept", "flat", "dims", "coords"),
+    drop_fields=(
+        *("match", "coordinates", "source", "hints"),
+        *("most_kept", "flat", "dims", "coords", "order"),
+    ),
 )
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WeightsTarget(Target):
@@ -169,11 +171,6 @@ class WeightsTarget(Target):
             return None
         data = {LISTS: self.lists, "the prior": self.prior}
         return find_unused(self.program, data, latent, observed)
-
-    def order_observations(self, info: Structure) -> dict[str, np.ndarray]:
-        """Return, of sites with one value for each sentence, that of the n-best table."""
-        names = [name for name in info.observed if info.dims.get(name) == (SENTENCE,)]
-        return dict.fromkeys(names, find_order(self.lists)) if names else {}
 
     def draw_prior(self, seed: int) -> Sites:
         """Return 1,000 draws of the prior: of the latent sites, and of the weights."""
@@ -265,8 +262,11 @@ def make_weights_target(
         if mode.converged:
             z = unflatten(mode.position, chosen.start)
             start = {**start, **chosen.restore_sites(z)}
-    target = replace(target, start=start)
-    return replace(target, hints=_make_hints(target))
+    target, info = replace(target, start=start), inspect_model(target)
+    # Of sites with one value for each sentence, that of the n-best table.
+    names = [name for name in info.observed if info.dims.get(name) == (SENTENCE,)]
+    order = dict.fromkeys(names, find_order(target.lists)) if names else {}
+    return replace(target, hints=_make_hints(target), order=order)
 
 
 def find_start(target: WeightsTarget) -> Sites:

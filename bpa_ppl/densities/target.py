@@ -25,7 +25,6 @@ from numpyro.distributions.constraints import real
 from numpyro.infer import Predictive, log_likelihood
 from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
-from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.discrete import count_plates, enumerate_sites, find_computed, find_discrete
@@ -42,7 +41,7 @@ from bpa_ppl.densities.own_models import (
     refuse_parameters,
 )
 from bpa_ppl.densities.parametrisation import find_reparametrisations
-from bpa_ppl.errors import UsageError, list_names, wrong_value
+from bpa_ppl.errors import UsageError, list_names, wrong_type, wrong_value
 from bpa_ppl.posterior.draws import Draws, importance_weights, kish, total
 from bpa_ppl.posterior.record import Figures, Finding, Record
 
@@ -156,7 +155,7 @@ class Hints:
     jax.tree_util.register_dataclass,
     data_fields=("data", "start"),
     meta_fields=("model",),
-    drop_fields=("coordinates", "source", "hints", "most_kept", "flat", "dims", "coords"),
+    drop_fields=("coordinates", "source", "hints", "most_kept", "flat", "dims", "coords", "order"),
 )
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Target:
@@ -188,6 +187,8 @@ class Target:
             constants (`bpa_ppl.densities.flat_cells`).
         dims: site -> the names of its dimensions, where they are not those of `inspect_model`.
         coords: dimension -> its labels.
+        order: observed site -> the places of its observations in its array, where they are to be
+            in another order.
         modes: what `bpa_ppl.densities.mode.modes_of` has found; empty before.
         main: the sites that the posterior is for, as the weights of lists; see `Draws`.
         enumerable: whether its discrete sites can be summed out.
@@ -226,6 +227,7 @@ class Target:
     flat: Mapping[str, int] = field(default_factory=dict)
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coords: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    order: Mapping[str, np.ndarray] = field(default_factory=dict)
     modes: list[Mode] = field(init=False, default_factory=list)
     main: ClassVar[tuple[str, ...]] = ()
     enumerable: ClassVar[bool] = True
@@ -252,10 +254,6 @@ class Target:
             observed: the observed sites.
         """
         return None
-
-    def order_observations(self, info: Structure) -> dict[str, np.ndarray]:
-        """Return the order of the observations of sites whose arrays have another one, by site."""
-        return {}
 
     def suited_to(self, sampler: Any) -> Target:
         """Return the posterior in the coordinates in which a sampler samples it."""
@@ -746,8 +744,8 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
 
     Returns:
         float64 (chains, draws) log p(z, data), and for each observed site float32
-        (chains, draws, …), in the shape of the site or in the order of `order_observations`; no
-        site if there are more numbers than the target keeps.
+        (chains, draws, …), in the shape of the site and the `order` of the target; no site if
+        there are more numbers than the target keeps.
 
     Raises:
         UsageError: if an argument has another type, or a log density is +inf.
@@ -764,10 +762,10 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     >>> np.exp(values["y"]).round(2).tolist()
     [[[0.75, 0.25]]]
     """
-    require(z, dict, "z is given by site, {name: (chains, draws, …)}", "z")
+    if not isinstance(z, dict):
+        raise wrong_type("z is given by site, {name: (chains, draws, …)}", z, "z")
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
-    info = inspect_model(target)
-    order = target.order_observations(info)
+    info, order = inspect_model(target), target.order
     count, x64 = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
     size, is_kept = min(_DRAWS, count), count * info.observations <= target.most_kept
     is_kept = is_kept and not info.discrete

@@ -377,7 +377,7 @@ def _compare(
     if len(lists) < 2:
         message = "no second list with two judged candidates: a comparison needs at least two"
         raise DataError(message, lists.origin, code="no-data")
-    ways = [*fit_ways(judged, draws)]
+    ways = fit_ways(judged, draws)
     if draws is not None:
         require_adapted(draws, lists)
         in_sample = draws.draws.kind == "point" or draws.pointwise is None

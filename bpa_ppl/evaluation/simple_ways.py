@@ -226,7 +226,7 @@ class SimpleWay(NamedTuple):
     scores: Callable[[BaselineRow, NBest], Float64 | None] = _weigh_features
 
 
-def fit_ways(judged: Judged, draws: WeightDraws | None = None) -> Iterator[Evaluation]:
+def fit_ways(judged: Judged, draws: WeightDraws | None = None) -> list[Evaluation]:
     """Fit each simple way to choose to judged lists, and evaluate it by leave-one-out.
 
     For equal scores, the gain of a list is the mean over the candidates with the best score. With
@@ -244,13 +244,15 @@ def fit_ways(judged: Judged, draws: WeightDraws | None = None) -> Iterator[Evalu
     >>> best.row.label, best.gains.tolist()
     ('best single feature (low TER)', [1.0, 0.0, 1.0, 1.0])
     """
+    evaluated = list[Evaluation]()
     for name, way in SIMPLE_WAYS.items():
         if way.fit is not None:
-            yield from way.fit(name, judged, draws)
+            evaluated += way.fit(name, judged, draws)
         elif way.weigh is not None:
             row = BaselineRow(name, weights=way.weigh(judged.lists, draws))
             if (scores := row.scores(judged.lists)) is not None:
-                yield Evaluation(row, judged.gain_of(scores))
+                evaluated.append(Evaluation(row, judged.gain_of(scores)))
+    return evaluated
 
 
 def list_simple_ways(lists: NBest, draws: WeightDraws | None = None) -> list[BaselineRow]:

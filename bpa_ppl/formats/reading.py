@@ -192,8 +192,8 @@ def _find_format(file: InputFile, reader: NBestFormat) -> NBestFormat:
 def _detect(file: InputFile, line: bytes) -> NBestFormat:
     """Return the format of a file: by its first line, or a table or JSON lines by its ending."""
     for _, kind in NBEST_FORMATS.load():
-        if kind().detect(line):
-            return kind()
+        if (reader := kind()).detect(line):
+            return reader
     require_text(line, file.origin)
     options: Any = {"line": 1, "parameter": "format", "code": "unknown-format"}
     if record := json_object(line):

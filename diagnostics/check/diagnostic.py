@@ -91,9 +91,15 @@ class Run:
             self._findings[diagnostic.title] = diagnostic.measure(self) if applies else None
         return self._findings[diagnostic.title]
 
+    def measure_each(self, diagnostics: Iterable[Diagnostic]) -> dict[str, Finding]:
+        """Return the findings of diagnostics that apply, by title."""
+        findings = {one.title: self.measure(one) for one in diagnostics}
+        return {title: found for title, found in findings.items() if found is not None}
+
     def find(self, kind: type[D]) -> D:
         """Return the diagnostic of a class, with its limit in this check."""
-        return next((one for one in self.diagnostics if isinstance(one, kind)), kind())
+        found = next((one for one in self.diagnostics if isinstance(one, kind)), None)
+        return kind() if found is None else found
 
     @cached_property
     def not_finite(self) -> Int64:

@@ -142,21 +142,19 @@ def measure(
         diagnostics: by name, in the order of the table.
         stored: the findings of a recorded verdict, which are not measured again.
     """
-    findings: list[Finding | None] = []
-    covered = Run(_select_covered(draws, diagnostics), diagnostics.values())
-    everything = Run(draws, diagnostics.values())
-    for one in diagnostics.values():
-        if one.stored and stored is not None:
-            findings += (finding for finding in stored if finding.name == one.title)
-        else:
-            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # of huge draws
-                findings.append((covered if one.stored else everything).measure(one))
+    kinds = diagnostics.values()
+    covered, everything = Run(_select_covered(draws, diagnostics), kinds), Run(draws, kinds)
+    findings = {finding.name: finding for finding in stored or ()}
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # of huge draws
+        if stored is None:
+            findings |= covered.measure_each(one for one in kinds if one.stored)
+        findings |= everything.measure_each(one for one in kinds if not one.stored)
     sampler, figures = draws.record.sampler.name or "unknown sampler", draws.record.figures
     if figures.chosen is not None:
         sampler += f" ({figures.chosen}: {figures.chosen_because})"
     warmup = next(iter(draws.warmup.values()), None)
     burn_in = None if warmup is None or draws.kind != "chains" else np.shape(warmup)[1]
-    reported = tuple(finding for finding in findings if finding is not None)
+    reported = tuple(findings[one.title] for one in kinds if one.title in findings)
     flat = (f"{format_count(of, 'value')} of {site}" for site, of in draws.record.flat.items())
     why = "constants that are not checked, because the density does not depend on them"
     left_out = [f"{of}: {why}" for of in flat]
