@@ -162,7 +162,7 @@ def test_nuts_draws_the_common_scale_of_many_directions(monkeypatch: pytest.Monk
     target = scaled_target(0.5)
     with jax.enable_x64(True):
         independent = draw_in_span(SAMPLERS.resolve("auto:draws=6000"), target)
-        monkeypatch.setattr("bpa_ppl.samplers.auto.MANY_SCALED", 2 * DIRECTIONS - 1)
+        monkeypatch.setattr("bpa_ppl.adapting.common_scale.MANY_SCALED", 2 * DIRECTIONS - 1)
         scaled = draw_in_span(SAMPLERS.resolve("auto:draws=2000"), target)
         log_density, log_likelihood = evaluate(target, scaled.z)
     assert independent.figures.chosen == "imh"
