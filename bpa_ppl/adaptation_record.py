@@ -290,19 +290,6 @@ class AdaptationRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         others = {name: value for name, value in record.others.items() if name not in names}
         return structs.replace(record, others=others | self.to_attributes())
 
-    def compare_data(self, other: AdaptationRecord) -> list[str]:
-        """Return the kinds of data whose hashes differ between two posteriors.
-
-        See `Observed.hashes`.
-
-        >>> one, other = (
-        ...     AdaptationRecord(data={"texts": "5f", "gains": gains}) for gains in "ab"
-        ... )
-        >>> one.compare_data(other)
-        ['gains']
-        """
-        return [n for n, value in self.data.items() if other.data.get(n, value) != value]
-
 
 def change_adaptation(record: Record, **changes: Any) -> Record:
     """Return a record with other values of some fields of its `AdaptationRecord`.

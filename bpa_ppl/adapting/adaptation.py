@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -23,6 +23,7 @@ from bpa_ppl.decoding.scales import feature_scales
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
     Sampled,
+    Source,
     Target,
     constrain,
     inspect_model,
@@ -48,31 +49,27 @@ from bpa_ppl.weight_draws import (
     WEIGHTS,
     WeightDraws,
 )
-from bpa_ppl.weights import Match, Weights
+from bpa_ppl.weights import Weights
 
 #: With fewer lists, it proves little if all choices come from one system.
 _MIN_LISTS = 5
-#: A sampler.
-S = TypeVar("S")
 
 
 @dataclass(frozen=True, eq=False)
-class Adaptation:
-    """What the posterior of an adaptation was made from, a `Source`.
+class Adaptation(Source):
+    """What the posterior of an adaptation was made from.
 
     Attributes:
         prepared: the lists, the weights and the settings.
         observed: what was observed of the lists.
         likelihood: with all its settings.
         prior: the record of the prior; None if the model does not use it.
-        match: the canonical weights, matched to the features of the lists.
     """
 
     prepared: Prepared
     observed: Observed
     likelihood: Likelihood
     prior: PriorRecord | None
-    match: Match
     title: ClassVar[str] = "adapt"
 
     @property
@@ -84,14 +81,15 @@ class Adaptation:
         gains = prepared.judged.gains if observed.gains is None else observed.gains
         return replace(prepared.judged, lists=observed.lists, gains=gains)
 
-    def prepare_sampler(self, sampler: S, seed: int) -> S:
+    def prepare_sampler(self, sampler: Any, seed: int) -> Any:
         """Return a sampler with what it learns from the canonical weights."""
         if not isinstance(sampler, PublishedSampler):
             return sampler
-        canonical = Weights(zip(self.match.names, self.match.values.tolist(), strict=True))
-        return sampler.fitted(canonical, fixed=self.match.fixed_names, seed=seed)
+        match = self.prepared.match
+        canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
+        return sampler.fitted(canonical, fixed=match.fixed_names, seed=seed)
 
-    def record(self) -> Record:
+    def record(self, target: Target) -> Record:
         """Return the record of what was prepared and observed."""
         prepared, observed = self.prepared, self.observed
         # `observed` has the policy for ties.
@@ -111,20 +109,20 @@ class Adaptation:
 
     def label(self, target: Target, sampled: Sampled, draws: Draws) -> Draws:
         """Return draws with the names of features and sentences, and with what was observed."""
-        weights_target, info, match = (
-            require_lists(target, "a record"),
-            inspect_model(target),
-            self.match,
-        )
+        of_lists, info = require_lists(target, "a record"), inspect_model(target)
+        match = self.prepared.match
         observed, recipe = self.observed, self.prepared.matched.recipe
         ids = observed.lists.sentence_ids
         if 0 < len({*observed.lists.ids}) == len({*ids.tolist()}):
             ids = np.array(observed.lists.ids)  # unless texts name lists of several files
-        recorded, prior = dict[str, Any](), weights_target.prior
-        if weights_target.uses_prior and prior.other is None:
-            names = ("mean", "variance", "covariance")
-            recorded = {name: getattr(prior, name) for name in names}
-            recorded["log_deviation"] = None if prior.scale is None else prior.scale.of_weights
+        recorded, prior = dict[str, Any](), of_lists.prior
+        if of_lists.uses_prior and prior.other is None:
+            recorded = {
+                "mean": prior.mean,
+                "variance": prior.variance,
+                "covariance": prior.covariance,
+                "log_deviation": None if prior.scale is None else prior.scale.of_weights,
+            }
         constants = {
             "canonical": match.values[match.free],
             **{f"prior_{name}": value for name, value in recorded.items() if value is not None},
@@ -148,7 +146,7 @@ class Adaptation:
             draws,
             values=values,
             sampled=sites,
-            main=(WEIGHTS,),
+            main=target.main,
             dims={**dims, **DIMS, **per_sentence},
             coords={
                 FEATURE: match.free_names,

@@ -50,9 +50,9 @@ def build_target(prepared: Prepared, observed: Observed, prior: Prior) -> Weight
         warn_user(f"the model {prepared.model_name} observes {unused}: {remedy}")
     record = prior.record if target.uses_prior else None
     log_scale(record, target.match)
-    adaptation = Adaptation(prepared, observed, likelihood, record, target.match)
+    adaptation = Adaptation(prepared, observed, likelihood, record)
     coords = {dim: names for dim, names in observed.coords.items() if names}
-    hints = replace(target.hints, suit=transform_for)
+    hints = replace(target.hints, transform=transform_for)
     return replace(target, source=adaptation, coords={**target.coords, **coords}, hints=hints)
 
 

@@ -26,7 +26,7 @@ from scipy.special import logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.adapting.weights_target import WeightsTarget, choose_coordinates, require_lists
+from bpa_ppl.adapting.weights_target import WeightsTarget, choose_coordinates
 from bpa_ppl.densities.mode import find_mode, mode_of
 from bpa_ppl.densities.newton import Mode, combine_components
 from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, unflatten
@@ -63,7 +63,7 @@ _MOST_FEATURES = 500
 MANY_SCALED = 50
 
 
-def transform_for(sampler: Sampler, target: Target) -> WeightsTarget:
+def transform_for(sampler: Sampler, target: WeightsTarget) -> WeightsTarget:
     """Return a posterior in the coordinates in which a sampler samples it.
 
     An exact sampler draws an unknown scale of the prior too, unless the answers determine the
@@ -72,7 +72,6 @@ def transform_for(sampler: Sampler, target: Target) -> WeightsTarget:
     Raises:
         UsageError: if `auto` would take hours.
     """
-    target = require_lists(target, "this sampler")
     if isinstance(sampler, Auto):
         _refuse_many_features(target)
     if not sampler.any_coordinates:
@@ -166,10 +165,10 @@ class Scaled:
             figures=figures,
         )
 
-    def propose(self, target: Target, seed: int, progress: Reporter) -> ScaleMixture | None:
+    def propose(self, target: WeightsTarget, seed: int, progress: Reporter) -> ScaleMixture | None:
         """Return a mixture over scales, fitted once for each seed; None if no mode is found."""
         if seed not in self.mixtures:
-            mixture = _fit_mixture(self, require_lists(target, "a mixture over scales"))
+            mixture = _fit_mixture(self, target)
             if mixture is not None:
                 mixture = fit_components(target, mixture, seed, progress)
             self.mixtures[seed] = mixture

@@ -263,7 +263,7 @@ def make_weights_target(
             z = unflatten(mode.position, chosen.start)
             start = {**start, **chosen.restore_sites(z)}
     target, info = replace(target, start=start), inspect_model(target)
-    # Of sites with one value for each sentence, that of the n-best table.
+    # Sites with one value for each sentence have the order of the n-best table.
     names = [name for name in info.observed if info.dims.get(name) == (SENTENCE,)]
     order = dict.fromkeys(names, find_order(target.lists)) if names else {}
     return replace(target, hints=_make_hints(target), order=order)

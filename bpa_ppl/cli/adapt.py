@@ -76,10 +76,8 @@ def adapt(
     with use_scheduler(scheduler):
         posterior, report = run_adaptation(lists, start, resolved, reading=flags)
     write_posterior(posterior, output)
-    if (
-        report
-        and (comparison := read_comparison(AdaptationRecord.of(posterior.record))) is not None
-    ):
+    comparison = read_comparison(AdaptationRecord.of(posterior.record))
+    if report and comparison is not None:
         shared.echo_status(comparison, quiet)
     passed = f"{report.title} (bpa check {output} prints the diagnostics)"
     shared.echo_status(passed if report else report, quiet)

@@ -36,12 +36,12 @@ from bpa_ppl.densities.own_models import (
 from bpa_ppl.densities.program_runs import require_same_runs
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
-    RUN_ONCE,
     SEARCH_SEED,
     Sites,
     Target,
     constrain,
     inspect_model,
+    observe_sites,
     require_bounded,
 )
 from bpa_ppl.errors import UsageError, list_names, wrong_type
@@ -260,21 +260,6 @@ def _check_sites(target: Target) -> None:
             raise model_error(f"{problem}: leave it out where it is empty", "no-data")
 
 
-def read_observed(target: Target) -> dict[str, np.ndarray]:
-    """Return what a program observes, by site."""
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        observed = jax.device_get(_observe(target))
-    return {name: value for name, (value, _) in observed.items()}
-
-
-@partial(jax.jit, compiler_options=RUN_ONCE)
-def _observe(target: Target) -> dict[str, tuple[Any, Any]]:
-    """Return the value and the scale of each observed site; what is drawn is not computed."""
-    seeded = handlers.seed(target.program, jax.random.key(0))
-    sites = handlers.trace(seeded).get_trace(*target.data)
-    return {n: (sites[n]["value"], sites[n]["scale"]) for n in inspect_model(target).observed}
-
-
 def require_simulated(target: Target) -> None:
     """Refuse a program whose data cannot be simulated.
 
@@ -291,7 +276,7 @@ def require_simulated(target: Target) -> None:
         problem += " masked or scaled, or its draws are all the same: give it a proper one"
         raise model_error(problem, "not-supported")
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        observed = jax.device_get(_observe(target))
+        observed = jax.device_get(observe_sites(target))
     for name, (_, scale) in observed.items():
         if scale is not None and np.any(scale != 1):
             problem = f"the density of the site {name} of {title} is scaled, so its data cannot be"

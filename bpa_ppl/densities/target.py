@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -80,9 +80,6 @@ PRIOR_DRAWS = 1000
 #: If fewer of the first draws of the prior have weight, fewer than a hundred of all will have some.
 _FEW_LIKELY = 5
 
-#: A sampler.
-S = TypeVar("S")
-
 
 class Coordinates(Protocol):
     """Other coordinates of the posterior `original`, in which it is sampled better."""
@@ -98,29 +95,38 @@ class Coordinates(Protocol):
         """Return values of z in these coordinates, such as the mode, as values of `original`."""
 
 
-class Source(Protocol):
-    """What a posterior was made from, and what its draws record of it."""
+class Source:
+    """What a posterior was made from, and what its draws record of it: by default a program.
 
-    @property
-    def title(self) -> str:
-        """What is done by sampling, for the progress."""
+    >>> Source().title
+    'sample'
+    """
 
-    def prepare_sampler(self, sampler: S, seed: int) -> S:
-        """Return a sampler with what it learns from the source."""
+    #: What is done by sampling, for the progress.
+    title: ClassVar[str] = "sample"
 
-    def record(self) -> Record:
-        """Return the record of what was prepared and observed."""
+    def prepare_sampler(self, sampler: Any, seed: int) -> Any:
+        """Return a sampler with what it learns from the source: by default nothing."""
+        return sampler
+
+    def record(self, target: Target) -> Record:
+        """Return the record of what the posterior was made from."""
+        improper = inspect_model(target).improper
+        return Record(model=target.model.__name__, flat=dict(target.flat), improper=improper)
 
     def label(self, target: Target, sampled: Sampled, draws: Draws) -> Draws:
-        """Return draws with the names and constants of the source."""
+        """Return draws with the names of their dimensions and labels, and what was observed."""
+        dims = {**inspect_model(target).dims, **target.dims}
+        return replace(draws, dims=dims, coords=target.coords, observed=read_observed(target))
 
     def conclude(self, draws: Draws, *, passed: bool) -> Draws:
-        """Return draws with what the source finds in them.
+        """Return draws with what the source finds in them: by default nothing.
 
         Args:
             draws: with their names and constants.
             passed: whether they have passed their check.
         """
+        return draws
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ class Hints:
         hierarchy: why independent proposals cannot fit it, in words; empty if that is not known.
         propose: returns proposals that fit it, for a seed, which samplers take in place of those
             around the mode; None if it finds none.
-        suit: returns it in the coordinates in which a sampler samples it.
+        transform: returns it in the coordinates in which a sampler samples it.
 
     >>> Hints(log_concave=True).one_mode
     False
@@ -147,8 +153,8 @@ class Hints:
     gaussian_prior: bool = False
     in_threads: bool = False
     hierarchy: str = ""
-    propose: Callable[[Target, int, Reporter], Any] | None = None
-    suit: Callable[[Any, Target], Target] | None = None
+    propose: Callable[[Any, int, Reporter], Any] | None = None
+    transform: Callable[[Any, Any], Target] | None = None
 
 
 @partial(
@@ -179,7 +185,7 @@ class Target:
         start: z by site, where searches and chains start.
         coordinates: what its values are, if they are not those of the sites of the model. Like the
             following ones it is not part of the density: compiled functions have its default.
-        source: what it was made from, and what its draws record of it; None records the model.
+        source: what it was made from, and what its draws record of it.
         hints: what samplers may use besides the density.
         most_kept: how many numbers of log likelihoods `evaluate` returns at most; none if there are
             more.
@@ -221,7 +227,7 @@ class Target:
     data: Any
     start: Sites
     coordinates: Coordinates | None = None
-    source: Source | None = None
+    source: Source = field(default_factory=Source)
     hints: Hints = Hints()
     most_kept: float = np.inf
     flat: Mapping[str, int] = field(default_factory=dict)
@@ -255,9 +261,9 @@ class Target:
         """
         return None
 
-    def suited_to(self, sampler: Any) -> Target:
+    def transformed_for(self, sampler: Any) -> Target:
         """Return the posterior in the coordinates in which a sampler samples it."""
-        return self if self.hints.suit is None else self.hints.suit(sampler, self)
+        return self if self.hints.transform is None else self.hints.transform(sampler, self)
 
     def restore(self, sampled: Sampled, seed: int) -> Sampled:
         """Return draws as those of the target whose coordinates were changed to these.
@@ -891,6 +897,21 @@ def _draw_sites(target: Target, names: tuple[str, ...], seed: jax.Array) -> Site
     program = Predictive(target.program, num_samples=PRIOR_DRAWS, return_sites=list(names))
     draws: Sites = program(jax.random.key(seed), *target.data)
     return draws
+
+
+def read_observed(target: Target) -> dict[str, np.ndarray]:
+    """Return what a program observes, by site."""
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        observed = jax.device_get(observe_sites(target))
+    return {name: value for name, (value, _) in observed.items()}
+
+
+@partial(jax.jit, compiler_options=RUN_ONCE)
+def observe_sites(target: Target) -> dict[str, tuple[Any, Any]]:
+    """Return the value and the scale of each observed site; what is drawn is not computed."""
+    seeded = handlers.seed(target.program, jax.random.key(0))
+    sites = handlers.trace(seeded).get_trace(*target.data)
+    return {n: (sites[n]["value"], sites[n]["scale"]) for n in inspect_model(target).observed}
 
 
 def draw_predictive(target: Target, values: Sites, seed: int) -> dict[str, np.ndarray]:

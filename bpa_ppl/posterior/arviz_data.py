@@ -49,7 +49,7 @@ def to_arviz(draws: Draws | HasDraws) -> InferenceData:
     >>> dict(to_arviz(draws)["posterior"].sizes)
     {'chain': 2, 'draw': 10, 'school': 3}
     """
-    groups, attrs = to_groups(as_draws(draws, finite=False))
+    groups, attrs = to_groups(unwrap(draws))
     return to_arviz_data(to_datasets(groups), attrs)
 
 

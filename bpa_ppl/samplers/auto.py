@@ -29,7 +29,7 @@ from bpa_ppl.samplers.proposals import GOOD_PARETO_K, can_be_fitted, fit_moments
 from bpa_ppl.samplers.rwm import RandomWalkMetropolis
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.samplers.scale_mixture import ScaleMixture
-from bpa_ppl.samplers.starting import assess_proposals, make_pilot_proposal
+from bpa_ppl.samplers.starting import assess_proposals, compare_k_hat, make_pilot_proposal
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
 _MIN_CHECKED_DRAWS = 100
@@ -127,32 +127,31 @@ class Auto(Sampler, frozen=True):
         may_depend = not target.hints.log_concave and len(vectors) > 1
         reason = (_describe_hierarchy(target) if may_depend else "") or target.hints.hierarchy
         if not reason:
-            fit, fitted_fits = assess_proposals(target, seed, progress), False
+            fit = assess_proposals(target, seed, progress)
             limit = POOR_PARETO_K if isinstance(fit.proposal, ScaleMixture) else GOOD_PARETO_K
-            fits, around = fit.pareto_k <= limit, fit.describe(limit)
+            fits, found = fit.pareto_k <= limit, fit.describe(limit)
+            simple = can_be_fitted(target) and fit.proposal is not None
             few, many = (
                 IndependenceMetropolis(draws=draws, chains=self.chains)
                 for draws in (self.draws, _MORE * self.draws)
             )
-            simple = can_be_fitted(target) and fit.proposal is not None
             if fits:
                 degrees = few.degrees_of_freedom
                 proposal = make_pilot_proposal(target, degrees, seed, progress)
                 # Where these draws fail, fitted proposals need less time than more draws.
                 for imh in (few,) if simple else (few, many):
-                    yield imh, around, partial(imh.sample_by, proposal=proposal), np.inf
+                    yield imh, found, partial(imh.sample_by, proposal=proposal), np.inf
             if simple and fit.proposal is not None:
                 mode = fit.proposal.mode
                 proposal, pareto_k, effective = fit_moments(target, mode, seed, progress)
-                fitted_fits, compared = _compare(pareto_k, POOR_PARETO_K)
-                around += f", {compared} of those with fitted moments"
+                fits = pareto_k <= POOR_PARETO_K
+                found += f", {compare_k_hat(pareto_k, POOR_PARETO_K)} of those with fitted moments"
                 # Fewer kept draws cost less in the check, and in everything that uses them.
-                thinning = min(int(1 / effective), _MAX_THINNING) if fitted_fits else 1
-                for imh in (few, many) if fitted_fits else ():
+                thinning = int(1 / max(effective, 1 / _MAX_THINNING))
+                for imh in (few, many) if fits else ():
                     draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
-                    yield imh, around, draw, np.inf
-                fits = fitted_fits
-            reason = "" if fits else around
+                    yield imh, found, draw, np.inf
+            reason = "" if fits else found
         nuts = Nuts(draws=self.draws, chains=self.chains)
         drawn = list[Sampled]()
 
@@ -228,9 +227,3 @@ def _describe_hierarchy(target: Target) -> str:
         if parents := [name for name in values if name != site and name in of_sites[site]]:
             return f"a hierarchy: {site} depends on {list_names(parents)}"
     return ""
-
-
-def _compare(pareto_k: float, limit: float) -> tuple[bool, str]:
-    """Return whether k̂ is within a limit, and the comparison as text."""
-    within = pareto_k <= limit
-    return within, f"{pareto_k:.2f} {'≤' if within else '>'} {limit}"

@@ -25,8 +25,8 @@ class Sampler(Component, frozen=True):
         title: what it is, in words, for pages; empty for the first line of the docstring.
         exact: whether the draws, with their importance weights, follow the posterior.
         any_coordinates: whether it may sample a posterior in other coordinates, such as linear
-            functions of its values (see `Hints.suit`), and if it is exact also an unknown scale of
-            their prior: its steps or proposals do not depend on their units.
+            functions of its values (see `Hints.transform`), and if it is exact also an unknown
+            scale of their prior: its steps or proposals do not depend on their units.
         packages: the optional packages that it runs, which the extra `compare` installs.
 
     >>> from bpa_ppl.samplers.sampler import SAMPLERS

@@ -66,9 +66,17 @@ class Fit(NamedTuple):
         """Return k̂ of the proposals in words, compared with a limit, or why there are none."""
         if self.proposal is None:
             return self.what
-        sign = "≤" if limit is not None and self.pareto_k <= limit else ">"
-        compared = "" if limit is None else f" {sign} {limit}"
-        return f"Pareto k̂ {self.pareto_k:.2f}{compared} of proposals {self.what}"
+        k_hat = f"{self.pareto_k:.2f}" if limit is None else compare_k_hat(self.pareto_k, limit)
+        return f"Pareto k̂ {k_hat} of proposals {self.what}"
+
+
+def compare_k_hat(pareto_k: float, limit: float) -> str:
+    """Return k̂ compared with a limit in words.
+
+    >>> compare_k_hat(0.614, 0.5)
+    '0.61 > 0.5'
+    """
+    return f"{pareto_k:.2f} {'≤' if pareto_k <= limit else '>'} {limit}"
 
 
 def assess_proposals(target: Target, seed: int, progress: Reporter) -> Fit:
@@ -195,9 +203,9 @@ def draw_starts(
             fit = moments, 0.0 if moments is mode else np.inf, ""
     else:
         found = assess_proposals(target, seed, progress)
-        fits = found.proposal is not None and found.pareto_k <= POOR_PARETO_K
-        mode_or_none = found.proposal.mode if found.proposal is not None and fits else None
-        fit = mode_or_none, found.pareto_k, found.describe()
+        fit = None, found.pareto_k, found.describe()
+        if found.proposal is not None and found.pareto_k <= POOR_PARETO_K:
+            fit = found.proposal.mode, *fit[1:]
     if fit[0] is not None and (target.hints.one_mode or may_have_several(target)):
         return disperse_starts(target, fit[0], chains, seed), fit
     return unflatten(scatter_starts(target, chains, seed), target.start), fit

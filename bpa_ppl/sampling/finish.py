@@ -15,7 +15,6 @@ from msgspec import structs
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.densities.model_target import read_observed
 from bpa_ppl.densities.target import (
     MOST_COMPUTED,
     NUMPYRO_LOCK,
@@ -62,7 +61,7 @@ def finish(run: SamplerRun, *, progress: bool | Reporter = False) -> Finished:
     >>> finish(run_sampler(target, "map")).draws.record.sampler.name
     'map'
     """
-    draws, source = make_draws(run), run.target.source
+    draws = make_draws(run)
     with (
         NUMPYRO_LOCK,  # SciPy fails in a thread while xarray imports Dask in another
         reporter(progress, f"check {format_count(len(draws.names), 'value')}") as shown,
@@ -70,8 +69,7 @@ def finish(run: SamplerRun, *, progress: bool | Reporter = False) -> Finished:
         shown(0, 1, "diagnostics")
         report = check_draws(draws, run.sampled.findings)
         shown(1, 1, "diagnostics")
-    if source is not None:
-        draws = source.conclude(draws, passed=report.passed)
+    draws = run.target.source.conclude(draws, passed=report.passed)
     record = structs.replace(draws.record, verdict=make_verdict(draws, report))
     return Finished(replace(draws, record=record), report)
 
@@ -108,27 +106,18 @@ def make_draws(run: SamplerRun) -> Draws:
     Raises:
         UsageError: if the sampler did not return draws of the sites of the target.
     """
-    target, sampled, source = run.target, run.sampled, run.target.source
+    target, sampled = run.target, run.sampled
     require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
     draws = _evaluate_draws(target, sampled, _describe(run), run.seed)
-    if source is not None:
-        return source.label(target, sampled, draws)
-    dims = {**inspect_model(target).dims, **target.dims}
-    return replace(draws, dims=dims, coords=target.coords, observed=read_observed(target))
+    return target.source.label(target, sampled, draws)
 
 
 def _describe(run: SamplerRun) -> Record:
-    """Return the record of the source, or of the program, and of what was sampled."""
-    target, info = run.target, inspect_model(run.target)
-    if target.source is None:
-        flat = dict(target.flat)
-        record = Record(model=target.model.__name__, flat=flat, improper=info.improper)
-    else:
-        record = target.source.record()
+    """Return the record of what the posterior was made from, and of what was sampled."""
     versions = {n: read_version(n) for n in (*_PACKAGES, *run.packages)}
     return structs.replace(
-        record,
-        reparametrisations=info.reparametrisations,
+        run.target.source.record(run.target),
+        reparametrisations=inspect_model(run.target).reparametrisations,
         sampler=run.sampler,
         seed=run.seed,
         versions={**versions, "python": platform.python_version()},

@@ -73,11 +73,8 @@ def run_sampler(
     require_docstrings()  # which the check needs
     engine, seed = SAMPLERS.resolve(sampler), check_seed(seed)
     engine.require_packages()
-    name, title = SAMPLERS.name_of(engine), "sample"
-    if target.source is not None:
-        title = target.source.title
-        engine = target.source.prepare_sampler(engine, seed)
-    size, title = target.dimension, f"{title} {name}"
+    name, size = SAMPLERS.name_of(engine), target.dimension
+    engine, title = target.source.prepare_sampler(engine, seed), f"{target.source.title} {name}"
     if size >= _MANY_VALUES:
         title += f", {size:,} values"
         if progress not in (False, no_report):
@@ -144,5 +141,5 @@ def draw(
         UsageError: if they do not fit into memory, or the sampler does not fit the target.
     """
     require_memory(target, sampler)
-    chosen = target.suited_to(sampler)
+    chosen = target.transformed_for(sampler)
     return chosen.restore(sampler.sample(chosen, seed, progress), seed)

@@ -144,11 +144,13 @@ def measure(
     """
     kinds = diagnostics.values()
     covered, everything = Run(_select_covered(draws, diagnostics), kinds), Run(draws, kinds)
-    findings = {finding.name: finding for finding in stored or ()}
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # of huge draws
+        findings = everything.measure_each(one for one in kinds if not one.stored)
         if stored is None:
             findings |= covered.measure_each(one for one in kinds if one.stored)
-        findings |= everything.measure_each(one for one in kinds if not one.stored)
+        else:
+            kept = {one.title for one in kinds if one.stored}
+            findings |= {finding.name: finding for finding in stored if finding.name in kept}
     sampler, figures = draws.record.sampler.name or "unknown sampler", draws.record.figures
     if figures.chosen is not None:
         sampler += f" ({figures.chosen}: {figures.chosen_because})"

@@ -30,6 +30,7 @@ from bpa_ppl.diagnostics.samplers.comparison import (
 )
 from bpa_ppl.diagnostics.samplers.efficiency import COLUMNS
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
+from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.errors import (
     BpaError,
     NotConverged,
@@ -42,6 +43,7 @@ from bpa_ppl.errors import (
     wrong_value,
 )
 from bpa_ppl.posterior.draws import Draws, name_array
+from bpa_ppl.posterior.opening import open_posterior
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.finish import draw_posterior
 from bpa_ppl.sampling.run_sampler import time_compilation
@@ -149,6 +151,9 @@ def compare_samplers(
             stacked = name_array(checked, names, **weights)
             if problem := reference_problem(stacked, "the reference", report=check(truth)):
                 raise NotConverged(problem)
+            for name, posteriors in elsewhere.items():  # before the runs, which take long
+                for one in posteriors:
+                    check_same_posterior(name, open_posterior(one, name).draws, truth)
         timed, stopped = run_samplers(
             target,
             engines,

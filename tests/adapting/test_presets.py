@@ -40,7 +40,7 @@ def test_any_other_gain_has_pairs_weighted_by_differences(options: dict[str, Any
     }
     for sampler, likelihood in expected.items():
         target = log_density(lists, sampler=sampler, **options)
-        record = AdaptationRecord.of(require_adaptation(target).record())
+        record = AdaptationRecord.of(require_adaptation(target).record(target))
         assert record.likelihood.plain == likelihood
 
 

@@ -274,7 +274,7 @@ def test_equal_weights_are_per_standard_deviation_with_the_sign_of_the_feature()
     start = StartingWeights("equal", lower_is_better=["f1"])
     target = log_density(pool, start, gain="gain")
     np.testing.assert_allclose(target.prior.mean, np.array([1, -1]) / (4 * pool.spread))
-    assert AdaptationRecord.of(require_adaptation(target).record()).start == "equal"
+    assert AdaptationRecord.of(require_adaptation(target).record(target)).start == "equal"
 
 
 def test_signs_need_features_without_canonical_weights() -> None:

@@ -31,6 +31,7 @@ from bpa_ppl import (
     rerank,
     to_posterior,
 )
+from bpa_ppl.densities.target import Source
 from bpa_ppl.extending import Sampled, Sampler
 from bpa_ppl.extending import Target as Density
 
@@ -184,7 +185,7 @@ def test_draws_that_do_not_fit_are_refused() -> None:
         with raises(DataError, "mismatch", parameter=parameter):
             to_posterior(density, good, **options)
     with raises(UsageError, "missing-setting"):
-        to_posterior(replace(density, source=None), good)
+        to_posterior(replace(density, source=Source()), good)
 
 
 def test_float32_and_other_shapes_are_refused() -> None:

@@ -459,7 +459,7 @@ def weighed(is_heavy: bool) -> Callable[..., None]:
 
 @pytest.mark.slow
 def test_a_prior_with_lighter_tails_helps_weights_without_a_mean() -> None:
-    """The lists hardly depend on the second weight, which so has its prior."""
+    """The lists say little about the second weight, so that its posterior is its prior."""
     features = np.random.default_rng(0).normal(size=(4, 2, 2)) * np.array([1.0, 0.001])
     gains = [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]
     names = ["LM0", "TM0"]
