@@ -24,7 +24,6 @@ def adapt(
     reading: shared.Reading = shared.Reading(),
     judgements: Annotated[list[Path] | None, Parameter(group=shared.OBSERVED)] = None,
     fixed: Annotated[shared.Fixed, Parameter(group=shared.PRIOR)] = None,
-    unchecked: Annotated[shared.Unchecked, Parameter(group=shared.PRIOR)] = False,
     like: Annotated[Path | None, Parameter(group=shared.OTHERS)] = None,
     scheduler: Annotated[shared.Scheduler, Parameter(group=shared.OTHERS)] = None,
     quiet: Annotated[shared.Quiet, Parameter(group=shared.OTHERS)] = False,
@@ -52,11 +51,10 @@ def adapt(
     if not weights and like is None:
         message = "give canonical weights (a file, none or equal), or a posterior with --like"
         raise UsageError(message, parameter="weights", code="missing-argument")
-    shared.require_with("--prior", settings.get("prior"), unchecked=unchecked)
     arguments: dict[str, Any] = {**settings, **shared.given_options(fixed=fixed)}
     arguments["progress"] = not quiet
     if isinstance(prior := settings.get("prior"), str):
-        arguments["prior"] = shared.parse_prior(prior, unchecked=unchecked)
+        arguments["prior"] = shared.parse_prior(prior, unchecked=settings.get("unchecked", False))
     if weights:
         arguments["weights"] = shared.parse_start(weights)
     repeated = None if like is None else read_weight_draws(like)

@@ -354,6 +354,10 @@ Scheduler = Annotated[
     ),
 ]
 Unchecked = Annotated[bool, Parameter(help="Use a posterior even if it fails its check.")]
+UncheckedReferences = Annotated[
+    bool,
+    Parameter(name="--unchecked", help="Use references that seem to be those of other lists."),
+]
 AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, Parameter(alias="-q", help="Show no progress and no summary.")]
 Settings = Annotated[

@@ -69,6 +69,7 @@ def report(
     without: shared.Without = None,
     log_weights: shared.LogWeights = None,
     top: int = 8,
+    unchecked: shared.UncheckedReferences = False,
     quiet: shared.Quiet = False,
 ) -> None:
     """Write a self-contained HTML page about a posterior.
@@ -83,7 +84,11 @@ def report(
     """
     from bpa_ppl.decoding.improvement import report_page
 
-    of_lists: dict[str, Any] = {"moved_files": moved_files, "without": without}
+    of_lists: dict[str, Any] = {
+        "moved_files": moved_files,
+        "without": without,
+        "unchecked": unchecked,
+    }
     shared.require_with("--lists", lists, reading=reading, **of_lists)
     draws = open_to_show(posterior, log_weights=log_weights)
     title = f"Posterior {Path(posterior).name}"

@@ -44,7 +44,8 @@ class RerankOptions(TypedDict, total=False):
         confidence: Of this promise: in this share of samples of judged lists it is kept for new
             lists that are drawn like them. By default 0.9; it needs 22 answers without an error to
             promise an agreement of 0.9, and 0.95 needs 29.
-        unchecked: Use a posterior even if it fails its check.
+        unchecked: Use a posterior even if it fails its check, and references that seem to be those
+            of other lists.
         jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process, and
             the choices are the same. By default 1.
         progress: True draws a bar on standard error.

@@ -25,7 +25,7 @@ from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.metric import Metric
-from bpa_ppl.gains.misplaced import warn_of_misplaced
+from bpa_ppl.gains.misplaced import check_references
 from bpa_ppl.lists.nbest import NBest
 
 #: Policies for a sentence without a list: fail, write an empty line, or copy the source.
@@ -361,7 +361,7 @@ class Summary:
             gain = choose_recorded_gain(lists, draws)
             self._gain = None if uses_preferences(draws) else gain
             if self._gain is not None:
-                warn_of_misplaced(lists, self._gain)
+                check_references(lists, self._gain, unchecked=self._reranker.unchecked)
             metrics = () if gain is None else choose_metrics(gain)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
             self._compared = NewChoices(draws, self._gain) if self._recorded else None

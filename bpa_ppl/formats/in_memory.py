@@ -371,7 +371,7 @@ def _describe_missing(present: Mapping[str, int], count: int) -> list[str]:
         count: the number of candidates.
 
     >>> _describe_missing({"lm": 300, "mqm": 180, "da": 180}, 300)
-    ['mqm, da are missing for 120 of 300 candidates: kept as judgements (usable as the gain), ...']
+    ['mqm, da are missing for 120 of 300 candidates: not used as features']
     """
     groups: dict[int, list[str]] = {}
     for name, available in present.items():
@@ -379,13 +379,10 @@ def _describe_missing(present: Mapping[str, int], count: int) -> list[str]:
             groups.setdefault(available, []).append(name)
     notes = []
     for available, names in groups.items():
-        are, kept, features = "are", "judgements", "features"
-        if len(names) == 1:
-            are, kept, features = "is", "a judgement", "a feature"
+        are, features = ("is", "a feature") if len(names) == 1 else ("are", "features")
         share = f"{count - available} of {count}" if available else f"all {count}"
         missing = f"{list_names(names)} {are} missing for {share} candidates: "
-        use = f"kept as {kept} (usable as the gain), not as {features}" if available else "not used"
-        notes.append(missing + use)
+        notes.append(f"{missing}not used" + (f" as {features}" if available else ""))
     return notes
 
 

@@ -124,7 +124,6 @@ COMMANDS = [
 
 #: Commands with an option that needs another one.
 ALONE = [
-    ("adapt x -w none -o y --unchecked", "--unchecked", "--prior"),
     ("compare a.nc b.nc --runs 3", "--runs", "--model"),
     ("compare a.nc b.nc --data x", "--data", "--model"),
     ("report a.nc -o x --references y", "--references", "--lists"),

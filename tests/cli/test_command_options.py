@@ -124,7 +124,7 @@ def test_the_options_of_reranking_are_those_of_python() -> None:
 def test_the_options_of_adapt_are_its_declared_settings() -> None:
     """One declaration has a setting for Python, its option, its help, and how it is recorded."""
     shown = {name for name, option in options_of("adapt").items() if not option.children}
-    others = {"nbest", "output", "weights", "fixed", "like", "judgements", "unchecked", "quiet"}
+    others = {"nbest", "output", "weights", "fixed", "like", "judgements", "quiet"}
     reading = {"references", "sources", "bad", "format", "missing"}
     assert shown == others | reading | {"scheduler"} | (
         Settings.__annotations__.keys() - {"progress"}

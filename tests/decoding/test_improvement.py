@@ -438,17 +438,7 @@ def test_references_are_scored_as_well(tmp_path: Path) -> None:
     assert evaluate_improvement(ties, result).verdict == "unknown"
 
 
-def test_all_that_scores_with_references_warns(
-    leaflet: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    lists, names = leaflet[:20], leaflet.feature_names
+def test_references_that_are_not_used_are_not_checked(leaflet: NBest) -> None:
+    lists = leaflet[:20]
     lists = lists.with_references([*lists.references[1:], lists.references[0]])
-    draws = name_weights(np.ones((1, 4, len(names))), names)
-    with pytest.warns(bpa.BpaWarning, match="are nearer to their own reference"):
-        bpa.log_density(lists, likelihood="oracle", prior="isotropic:variance=1.0,mean=0")
-    with pytest.warns(bpa.BpaWarning, match="are nearer to their own reference"):
-        rerank_to(lists, Reranker(draws, unchecked=True), "chosen.txt")
-    with pytest.warns(bpa.BpaWarning, match="are nearer to their own reference"):
-        evaluate_improvement(lists, draws)
-    bpa.log_density(lists, likelihood="none")  # the references are not used
+    bpa.log_density(lists, likelihood="none")
