@@ -76,6 +76,16 @@ def escape_controls(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)
 
 
+def abbreviate(text: str, limit: int = _QUOTED) -> str:
+    r"""Return a text as one line: of a long one the beginning and the end.
+
+    >>> abbreviate("a cat\nsat"), abbreviate("the cat sat", 7)
+    ('a cat\\nsat', 'the…sat')
+    """
+    half = (limit - 1) // 2
+    return escape_controls(f"{text[:half]}…{text[-half:]}" if len(text) > limit else text)
+
+
 def quote(value: object, limit: int = _QUOTED) -> str:
     """Return a user's value for a message: the beginning and the end of a long text, in quotes.
 

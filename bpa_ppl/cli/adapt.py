@@ -72,7 +72,7 @@ def adapt(
     lists = reading.read_together(nbest, judgements or (), roles=roles)
     flags = shared.given_options(formats=reading.formats)
     with use_scheduler(scheduler):
-        posterior, report = run_adaptation(lists, start, resolved, reading=flags)
+        posterior, report = run_adaptation(lists, start, resolved, reading=flags, quiet=quiet)
     write_posterior(posterior, output)
     comparison = read_comparison(AdaptationRecord.of(posterior.record))
     if report and comparison is not None:

@@ -29,7 +29,8 @@ def lists_(
         str | None,
         Parameter(
             allow_leading_hyphen=True,
-            help="Gain of the candidates, of which is counted in how many lists it is known.",
+            help="Gain of the candidates: show which of two is better by it, and in how many lists "
+            "it is known.",
         ),
     ] = None,
     unchecked: shared.UncheckedReferences = False,

@@ -19,7 +19,7 @@ from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.function import Function
 from bpa_ppl.gains.metric import GAINS, Lists, Metric, References, Score
-from bpa_ppl.lists.candidate_columns import describe_numbers, read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest, to_choice
 
 _SENTENCES_PER_CALL = 16  # between two reports of progress, and handed to a worker at once
@@ -72,7 +72,7 @@ def _find_column(name: str, lists: NBest | None = None) -> Metric:
         lists: the lists with the column; None for no lists.
 
     Raises:
-        UsageError: if there is no such column; the message names metrics and columns.
+        UsageError: if there is no such column; the message names the metrics.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
@@ -88,7 +88,7 @@ def _find_column(name: str, lists: NBest | None = None) -> Metric:
     what = "metric" if lists is None else "gain"
     message = f"unknown {what} {name!r}{suggest_name(column, present)}: choose one of {metrics}"
     if lists is not None:
-        message += f", or a column of the lists; {describe_numbers(lists)}"
+        message += ", or the column of the lists that says how good each candidate is"
     raise UsageError(message, parameter=what, code="unknown-name")
 
 

@@ -438,7 +438,14 @@ def test_references_are_scored_as_well(tmp_path: Path) -> None:
     assert evaluate_improvement(ties, result).verdict == "unknown"
 
 
-def test_references_that_are_not_used_are_not_checked(leaflet: NBest) -> None:
-    lists = leaflet[:20]
+def test_references_are_checked_where_they_are_used(leaflet: NBest, tmp_path: Path) -> None:
+    lists, names = leaflet[:20], leaflet.feature_names
     lists = lists.with_references([*lists.references[1:], lists.references[0]])
-    bpa.log_density(lists, likelihood="none")
+    draws = name_weights(np.ones((1, 4, len(names))), names)
+    with raises(DataError, "mismatch", parameter="references"):
+        evaluate_improvement(lists, draws)
+    with pytest.warns(bpa.BpaWarning, match="are nearer to their own reference"):
+        evaluate_improvement(lists, draws, unchecked=True)
+    with pytest.warns(bpa.BpaWarning, match="are nearer to their own reference"):
+        rerank_to(lists, Reranker(draws, unchecked=True), tmp_path / "chosen.txt")
+    bpa.log_density(lists, likelihood="none")  # they are not used

@@ -54,9 +54,7 @@ def test_metric_names_take_precedence_over_columns() -> None:
 
 @pytest.mark.parametrize("name", ["Comet", "-", "", "--comet"])
 def test_unknown_name_lists_the_choices(name: str) -> None:
-    with raises(
-        UsageError, "unknown-name", parameter="gain", match=r"ter, .* comet \(1 to 4\), LM0"
-    ):
+    with raises(UsageError, "unknown-name", parameter="gain", match="ter, bleu, .* wer"):
         oracles(LISTS, name)
 
 
