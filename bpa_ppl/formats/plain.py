@@ -153,7 +153,7 @@ class Plain(NBestFormat, frozen=True):
         require_plain_texts(lists, tabs=False)
         warn_about_ids(lists)
         if len(lists) and (first := int(lists.sentence_ids[0])):
-            note = f"plain text has no ids: read the file with the format plain:first_id={first}"
+            note = f"plain text has no ids: read the file with the setting first_id={first}"
             warn_user(locate(lists.origin) + note)
         file.writelines(f"{lists.strings[i]}\n" for i in lists.string_index.tolist())
 
