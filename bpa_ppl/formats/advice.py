@@ -28,14 +28,15 @@ ReadAgain = Callable[[Mapping[str, Any]], Iterator[Any]]
 def advise(
     error: DataError,
     read_again: ReadAgain,
+    whole: bool = True,
     reader: NBestFormat | None = None,
 ) -> DataError:
     """Return an error with those of its remedies that read the lists.
 
     Args:
         error: of the reader.
-        read_again: reads the beginning of the same data, up to the error at least. An error in a
-            later line may come from where the beginning ends.
+        read_again: reads the beginning of the same data.
+        whole: whether that is all of it; otherwise a later error may come from where it ends.
         reader: the format that was used; None for data without one.
 
     >>> from bpa_ppl import from_lists
@@ -49,7 +50,7 @@ def advise(
         if isinstance(remedy, str):
             written[str(number)] = remedy
         elif remedy.words not in written:
-            reads = partial(_reads, read_again, reader, error.line)
+            reads = partial(_reads, read_again, reader, None if whole else error.line)
             if any(map(reads, islice(_fill(remedy), _MOST_TRIED))):
                 written[remedy.words] = f"{remedy.words} ({_write(_list_changes(remedy, reader))})"
     return error.with_remedies(list(written.values()))

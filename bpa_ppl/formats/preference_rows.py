@@ -64,6 +64,15 @@ def find_answer_fields(names: Collection[str]) -> Fields | None:
     return _ARENA if any(all(name in names for name in form) for form in PAIRS[1:]) else None
 
 
+def find_named_form(names: Collection[str]) -> Fields | None:
+    """Return the fields of the form of preferences of which some are named; None if none is.
+
+    >>> find_named_form({"response_a", "response_b"}), find_named_form({"id"})
+    (('response_a', 'response_b', 'winner'), None)
+    """
+    return next((form for form in PAIRS if not set(names).isdisjoint(form)), None)
+
+
 class _Row:
     """A row of preferences, and the errors about it.
 

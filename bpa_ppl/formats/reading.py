@@ -13,7 +13,7 @@ from typing import Any
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.streams import AnyInput, InputFile, file_suffix, require_text
 from bpa_ppl._runtime.values import RECIPES, json_object
-from bpa_ppl.errors import DataError, Remedy, list_names, quote, wrong_value
+from bpa_ppl.errors import DataError, Remedy, quote, wrong_value
 from bpa_ppl.formats.advice import advise
 from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT
 from bpa_ppl.formats.build import build
@@ -161,7 +161,7 @@ def iter_nbest(
                 size = chunk if whole else min(chunk, _AT_ONCE)
                 return _read_tables(InputFile(beginning), format, again, entries, size)
 
-            raise advise(error, read_again, reader=reader) from error.__cause__
+            raise advise(error, read_again, whole=whole, reader=reader) from error.__cause__
 
     return tables()
 
@@ -235,7 +235,7 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
     if record := json_object(line):
         if is_table(record):
             raise DataError(OF_PANDAS, file.origin, line=1, code="bad-line")
-        names = quote(list_names(iter_field_names(record)), 400)
+        names = quote(", ".join(iter_field_names(record)), 400)
         problem = f"no {CANDIDATES}, no {ID} and {TEXT}, no {CHOSEN} and {REJECTED} (the fields "
         problem += f"are {names})"
         remedies = _name_candidates(record) or name_forms(list(iter_field_names(record)))
@@ -264,12 +264,12 @@ def _name_candidates(record: Mapping[str, Any]) -> list[Remedy]:
     fields = [name for name, of in record.items() if isinstance(of, list) and _are_candidates(of)]
     if len(fields) != 1:
         return []
+    source = {SOURCE: PROMPT} if isinstance(record.get(PROMPT), str) else {}
+    ids = [n for n, of in record.items() if n.lower().endswith(ID) and _is_id(of)]
+    names = {ID: ids[0]} if len(ids) == 1 and ID not in ids else {}
     words, settings = "name the candidates in the format", {CANDIDATES: fields[0]}
-    more = {SOURCE: PROMPT} if isinstance(record.get(PROMPT), str) else {}
-    ids = [n for n, of in record.items() if n != ID and n.lower().endswith("id") and _is_id(of)]
-    if len(ids) == 1 and ID not in record:
-        more[ID] = ids[0]
-    return [Remedy(words, settings=settings | more), Remedy(words, settings=settings)]
+    tried = settings | source | names, settings | source, settings | names, settings
+    return [Remedy(words, settings=of) for of in tried]
 
 
 def _are_candidates(values: list[Any]) -> bool:

@@ -30,7 +30,13 @@ from bpa_ppl.formats.block import (
     TEXT,
     Block,
 )
-from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
+from bpa_ppl.formats.preference_rows import (
+    SETTINGS,
+    Fields,
+    find_answer_fields,
+    find_named_form,
+    parse_pair,
+)
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import NBest
@@ -232,6 +238,8 @@ class _Rows:
                     self._schema.require(required, record, line)
             if {TEXT, CANDIDATES}.isdisjoint(record):
                 self._pair = self._pair or find_answer_fields(record)
+                if self._pair is None and (form := find_named_form(self._schema.names)):
+                    self._schema.require(form, record, line)
                 if self._pair is not None:
                     record, renamed = self._read_pair(record, line, self._pair), False
             if self._nested and CANDIDATES not in record and TEXT not in record:

@@ -150,7 +150,8 @@ class SentenceLines(NamedTuple):
         first, count = ids.first_id, len(self.lines)
         problem = f"no {self.what} for sentence id {first + place}: {self.origin} has {count} "
         problem += f"lines, for ids {first} to {first + count - 1}"
-        if place == count and min(ids.keys) == first + 1:
+        numbers = [key for key in ids.keys if isinstance(key, int)]
+        if place == count and min(numbers) == first + 1:
             remedies = [self._remedy, count_from(first + 1)]
             return self._error(ids, problem, line, parameter="format", remedies=remedies)
         return self._error(ids, problem, line, remedies=[self._remedy])

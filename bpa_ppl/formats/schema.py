@@ -275,7 +275,8 @@ class Schema:
         problem = f"no column{'s' * (len(missing) > 1)} {absent} (the columns are {shown})"
         taken = next((n for n, of in self.names.items() if of == first), None)
         if taken and first not in self.names:
-            problem = f"no {first}, since the column {first} is read as the {taken}"
+            problem = f"no {first}, since the column {first} is read as the {taken} (the columns "
+            problem += f"are {shown})"
             parameter = "format"
         remedies: list[str | Remedy] = []
         if parameter is None:
