@@ -1442,14 +1442,6 @@ def test_the_first_id_is_set_as_the_message_says(format: str) -> None:
     assert read_nbest(lines, format=first).ids == (0, 1)
 
 
-def test_the_page_splits_a_table_without_a_header(tmp_path: Path) -> None:
-    (tmp_path / "beams.tsv").write_text("a cat\t-0.5\ncat\t-1.5\nhello\t-0.25\nhi\t-2\n")
-    run_shell(re.findall(r"`(cut [^`]*)`", PAGE)[0], tmp_path)
-    lists = read_nbest(tmp_path / "texts", format=f"plain:list_size=2,scores={tmp_path}/score")
-    assert (lists.texts(1), lists.feature_names) == (["hello", "hi"], ("score",))
-    assert lists.features[:, 0].tolist() == [-0.5, -1.5, -0.25, -2]
-
-
 def test_the_page_puts_a_tab_after_the_utterance(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("u1 THE CAT\nu2 A DOG\n")
     run_shell(re.findall(r"`(sed [^`]*text.tsv)`", PAGE)[0], tmp_path)

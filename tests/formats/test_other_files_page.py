@@ -68,11 +68,16 @@ def test_a_recipe(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_commands_of_the_page(tmp_path: Path) -> None:
-    sort, convert = re.findall(r"^((?:sort|iconv) .*)$", PAGE, re.MULTILINE)
+    sort, cut, other, convert = re.findall(r"^((?:sort|cut|iconv) .*)$", PAGE, re.MULTILINE)
     lines = ["1 ||| c ||| LM0= 1", "0 ||| a ||| LM0= 2", "1 ||| d ||| LM0= 3"]
     (tmp_path / "scattered.nbest").write_text("\n".join([*lines, ""]))
     run_shell(sort, tmp_path)
     assert read_nbest(tmp_path / "sorted.nbest").texts(1) == ["c", "d"]
+    (tmp_path / "beams.tsv").write_text("a cat\t-0.5\ncat\t-1.5\nhello\t-0.25\nhi\t-2\n")
+    run_shell(f"{cut}\n{other}", tmp_path)
+    lists = read_nbest(tmp_path / "texts", format=f"plain:list_size=2,scores={tmp_path}/score")
+    assert (lists.texts(1), lists.feature_names) == (["hello", "hi"], ("score",))
+    assert lists.features[:, 0].tolist() == [-0.5, -1.5, -0.25, -2]
     (tmp_path / "utf16.tsv").write_text("id\ttext\tlm\n0\tä\t1\n", encoding="utf-16")
     run_shell(convert, tmp_path)
     assert read_nbest(tmp_path / "utf8.tsv").texts(0) == ["ä"]
