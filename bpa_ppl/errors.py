@@ -294,17 +294,6 @@ class DataError(BpaError, ValueError):
         self.line = line
         self.problem, self.remedies = message, tuple(remedies)
 
-    def with_remedies(self, remedies: Sequence[str]) -> DataError:
-        """Return the same error with other remedies."""
-        return type(self)(
-            self.problem,
-            self.path,
-            self.line,
-            parameter=self.parameter,
-            code=self.code,
-            remedies=remedies,
-        )
-
 
 class UsageError(BpaError, ValueError):
     """The value of an argument or option is not allowed here.

@@ -53,7 +53,14 @@ def advise(
             reads = partial(_reads, read_again, reader, None if whole else error.line)
             if any(map(reads, islice(_fill(remedy), _MOST_TRIED))):
                 written[remedy.words] = f"{remedy.words} ({_write(_list_changes(remedy, reader))})"
-    return error.with_remedies(list(written.values()))
+    return DataError(
+        error.problem,
+        error.path,
+        error.line,
+        parameter=error.parameter,
+        code=error.code,
+        remedies=list(written.values()),
+    )
 
 
 def choose_format(reader: NBestFormat, settings: Mapping[str, Any]) -> str:

@@ -113,7 +113,7 @@ class Plain(NBestFormat, frozen=True):
             )
             if not names:
                 problem = "no features, so there is no file of scores"
-            advice = "plain:list_size=50,scores=scores.txt"
+            advice = "name one as the scores in the format" if names else "leave out scores"
             raise UsageError(f"{problem}: {advice}", parameter="scores", code="wrong-length")
         if unusable := [name for name in names if looks_numeric(name) or len(name.split()) != 1]:
             problem = f"the feature {quote(unusable[0])} is a number or has a space: rename it"

@@ -110,7 +110,7 @@ class Samples:
     >>> samples.leave_out("refusals", prompt, 3)
     >>> samples.columns([7])
     Traceback (most recent call last):
-    bpa_ppl.errors.DataError: out.jsonl:3: refusals: 1 (request-1); repeat these requests, or ...
+    bpa_ppl.errors.DataError: out.jsonl:3: refusals: 1 (request-1): repeat these requests
     """
 
     def __init__(self, origin: str, bad: str):
