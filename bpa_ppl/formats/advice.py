@@ -46,13 +46,16 @@ def advise(
     lm is nan | lm is nan: drop it (--bad drop; in Python bad='drop')
     """
     written: dict[str, str] = {}
+    is_known = False  # whether a format helps of which nothing is left to choose
     for number, remedy in enumerate(error.remedies):
         if isinstance(remedy, str):
             written[str(number)] = remedy
-        elif remedy.words not in written:
+        elif remedy.words not in written and not (remedy.columns and is_known):
             reads = partial(_reads, read_again, reader, None if whole else error.line)
             if any(map(reads, islice(_fill(remedy), _MOST_TRIED))):
-                written[remedy.words] = f"{remedy.words} ({_write(_list_changes(remedy, reader))})"
+                changes = _list_changes(remedy, reader)
+                written[remedy.words] = f"{remedy.words} ({_write(changes)})"
+                is_known = is_known or ("format" in changes and not remedy.columns)
     return DataError(
         error.problem,
         error.path,

@@ -17,7 +17,7 @@ from bpa_ppl.errors import DataError, Remedy, quote, wrong_value
 from bpa_ppl.formats.advice import advise
 from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT
 from bpa_ppl.formats.build import build
-from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
+from bpa_ppl.formats.format import AUTO, NAME_SERVER, NBEST_FORMATS, NBestFormat, resolve_format
 from bpa_ppl.formats.preference_rows import CHOSEN, PROMPT, REJECTED
 from bpa_ppl.formats.records import OF_PANDAS, is_table
 from bpa_ppl.formats.references import (
@@ -238,8 +238,9 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
         names = quote(", ".join(iter_field_names(record)), 400)
         problem = f"no {CANDIDATES}, no {ID} and {TEXT}, no {CHOSEN} and {REJECTED} (the fields "
         problem += f"are {names})"
-        remedies = _name_candidates(record) or name_forms(list(iter_field_names(record)))
-        raise DataError(problem, file.origin, remedies=[*remedies, RECIPES], **options)
+        forms = name_forms(list(iter_field_names(record)))
+        remedies = [*NAME_SERVER, *_name_candidates(record), *forms, RECIPES]
+        raise DataError(problem, file.origin, remedies=remedies, **options)
     if re.match(rb"\s*(\{|\[\s*$|\[[\s{\[\d\"])", line):
         return resolve_format("jsonl")
     suffix = file_suffix(file.path) if isinstance(file.path, str | Path) else ""
