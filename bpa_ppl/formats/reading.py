@@ -13,7 +13,7 @@ from typing import Any
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.streams import AnyInput, InputFile, file_suffix, require_text
 from bpa_ppl._runtime.values import RECIPES, json_object
-from bpa_ppl.errors import DataError, Remedy, quote, wrong_value
+from bpa_ppl.errors import COLUMN, DataError, Remedy, quote, wrong_value
 from bpa_ppl.formats.advice import advise
 from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT
 from bpa_ppl.formats.build import build
@@ -256,26 +256,30 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
 
 
 def _name_candidates(record: Mapping[str, Any]) -> list[Remedy]:
-    """Return the formats of an object whose only list of texts, or of objects, has the candidates.
+    """Return the formats of an object of which a list of objects with texts has the candidates.
+
+    Which one of lists of texts has them, the user says.
 
     >>> record = {"prompt": "a", "request_id": "r0", "outputs": [{"text": "b"}]}
     >>> dict(_name_candidates(record)[0].settings)
     {'candidates': 'outputs', 'source': 'prompt', 'id': 'request_id'}
     """
-    fields = [name for name, of in record.items() if isinstance(of, list) and _are_candidates(of)]
+    lists = {name: of for name, of in record.items() if isinstance(of, list) and of}
+    words = "name the candidates in the format"
+    fields = [name for name, of in lists.items() if all(map(_is_candidate, of))]
     if len(fields) != 1:
-        return []
+        of_texts = [name for name, of in lists.items() if {str}.issuperset(map(type, of))]
+        return [Remedy(words, settings={CANDIDATES: COLUMN}, columns=[*fields, *of_texts])]
     source = {SOURCE: PROMPT} if isinstance(record.get(PROMPT), str) else {}
     ids = [n for n, of in record.items() if n.lower().endswith(ID) and _is_id(of)]
     names = {ID: ids[0]} if len(ids) == 1 and ID not in ids else {}
-    words, settings = "name the candidates in the format", {CANDIDATES: fields[0]}
+    settings = {CANDIDATES: fields[0]}
     tried = settings | source | names, settings | source, settings | names, settings
     return [Remedy(words, settings=of) for of in tried]
 
 
-def _are_candidates(values: list[Any]) -> bool:
-    are_objects = all(isinstance(of, dict) and isinstance(of.get(TEXT), str) for of in values)
-    return bool(values) and (are_objects or all(isinstance(of, str) for of in values))
+def _is_candidate(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get(TEXT), str)
 
 
 def _is_id(value: Any) -> bool:

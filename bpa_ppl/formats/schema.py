@@ -85,12 +85,12 @@ def name_forms(columns: Sequence[str]) -> list[Remedy]:
         columns: of the file.
 
     >>> [remedy.words for remedy in name_forms(["a", "b"])]
-    ['name the id and the text in the format', 'the preferred answers', 'both answers and the wi...
+    ['name the id and the text in the format', 'name the preferred answers', 'name both answers...
     """
     forms = {
         "name the id and the text in the format": (ID, TEXT),
-        "the preferred answers": ("chosen", "rejected"),
-        "both answers and the winner": ("response_a", "response_b", "winner"),
+        "name the preferred answers": ("chosen", "rejected"),
+        "name both answers and the winner": ("response_a", "response_b", "winner"),
     }
     return [
         Remedy(words, settings=dict.fromkeys(of, COLUMN), columns=columns)
