@@ -30,7 +30,13 @@ from bpa_ppl.formats.block import (
     TEXT,
     Block,
 )
-from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
+from bpa_ppl.formats.preference_rows import (
+    SETTINGS,
+    Fields,
+    Winners,
+    find_answer_fields,
+    parse_pair,
+)
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import NBest
@@ -149,6 +155,7 @@ class _Rows:
         self._schema = schema
         self._error = partial(schema.error, code="bad-data")
         self._pair: Fields | None = None  # the fields of answers that are compared
+        self._winners = Winners(schema.names)
         self._nested: bool | None = None  # whether a record is a sentence with its candidates
 
     def block(self, rows: Sequence[Any] | pa.Table, numbers: Sequence[int] | Int64) -> Block:
@@ -218,7 +225,7 @@ class _Rows:
 
         And of each whether the fields of its candidates may have other names in the file.
         """
-        records: list[tuple[dict[Any, Any], bool]] = []
+        whole: list[dict[Any, Any]] = []
         for record, line in zip(rows, lines, strict=True):
             if not isinstance(record, dict):
                 problem = f"{abbreviate(record)} is not an object with fields"
@@ -226,17 +233,22 @@ class _Rows:
                     of_objects = {dict}.issuperset(map(type, record))
                     problem += f": {advise_lines(self._schema.origin, [])}" if of_objects else _LIKE
                 raise self._error(problem, line)
-            renamed = bool(self._schema.names)
-            if renamed:
+            if self._schema.names:
                 record = self._schema.rename(record)
-                if not records:
+                if not whole:
                     used = (ID, *SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
                     required = [n for n in used if n in self._schema.names]
                     self._schema.require(required, record, line)
-            if {TEXT, CANDIDATES}.isdisjoint(record):
-                self._pair = self._pair or find_answer_fields(record)
-                if self._pair is not None:
-                    record, renamed = self._read_pair(record, line, self._pair), False
+            whole.append(record)
+        answers = [record for record in whole if {TEXT, CANDIDATES}.isdisjoint(record)]
+        self._pair = self._pair or next(filter(None, map(find_answer_fields, answers)), None)
+        if self._pair is not None:
+            self._winners.add(answers)
+        records: list[tuple[dict[Any, Any], bool]] = []
+        for record, line in zip(whole, lines, strict=True):
+            renamed = bool(self._schema.names)
+            if self._pair is not None and {TEXT, CANDIDATES}.isdisjoint(record):
+                record, renamed = self._read_pair(record, line, self._pair), False
             if self._nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
             records.append((record, renamed))
@@ -251,7 +263,7 @@ class _Rows:
     def _read_pair(self, record: dict[str, Any], line: int, fields: Fields) -> dict[str, Any]:
         """Return a row of preferences; one that is dropped is a sentence without candidates."""
         try:
-            return parse_pair(record, fields, self._error, line, self._schema.names)
+            return parse_pair(record, fields, self._error, line, self._schema.names, self._winners)
         except DataError as error:
             if self._schema.bad != "drop" or error.parameter != "bad":
                 raise
