@@ -37,6 +37,7 @@ from bpa_ppl.formats.preference_rows import (
     find_answer_fields,
     parse_pair,
 )
+from bpa_ppl.formats.rules import refuse
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import NBest
@@ -244,6 +245,8 @@ class _Rows:
         self._pair = self._pair or next(filter(None, map(find_answer_fields, answers)), None)
         if self._pair is not None:
             self._winners.add(answers)
+            if not self._schema.typed:
+                self._require_texts(answers, self._pair[:2], lines)
         records: list[tuple[dict[Any, Any], bool]] = []
         for record, line in zip(whole, lines, strict=True):
             renamed = bool(self._schema.names)
@@ -259,6 +262,18 @@ class _Rows:
                 problem = f"{form}, unlike the first line: use one form throughout"
                 raise self._error(problem, line)
         return records
+
+    def _require_texts(
+        self, rows: Sequence[Mapping[str, Any]], fields: Fields, lines: Sequence[int]
+    ) -> None:
+        """Refuse cells of answers that are lists or objects."""
+        for field in fields:
+            name = self._schema.names.get(field, field)
+
+            def error(row: int, problem: str, name: str = name, **details: Any) -> DataError:
+                return self._schema.error(f"{name} {problem}", lines[row], **details)
+
+            refuse("cell", [row.get(field) for row in rows], error, name)
 
     def _read_pair(self, record: dict[str, Any], line: int, fields: Fields) -> dict[str, Any]:
         """Return a row of preferences; one that is dropped is a sentence without candidates."""

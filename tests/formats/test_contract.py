@@ -1374,7 +1374,7 @@ USERS: dict[str, tuple[str, dict[str, Any], list[str], dict[str, Any]] | str] = 
     "41/rewardbench2.jsonl": "a list of texts: convert such rows with `bpa convert ranked`",
     "42/min.json": ARRAY,
     "4/jq.jsonl": "JSON on several lines: write an object on each line, `jq -c . ",
-    "4/turns.csv": "a list or an object as a text: read the column as values",
+    "4/turns.csv": "csv:2: chosen is |a list or an object, where a text is expected|",
     "4/ultrafeedback.parquet --format jsonl": "pandas.read_parquet(PATH).to_json(",
     "60/utf16.tsv": ":1: |text in UTF-16: convert it to UTF-8, `iconv -f UTF-16",
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from support.raising import raises
@@ -268,6 +270,17 @@ def test_names_of_columns_in_the_format(write: Write, form: str, mark: str) -> N
     for wrong in ("rejected=worst", "rejected=worse,prompt=worst"):
         with raises(DataError, "missing-column", line=1, parameter="format", match="worst"):
             read_nbest(path, format=f"{form}:chosen=better,{wrong}")
+
+
+@pytest.mark.parametrize("printed", [repr, json.dumps, lambda of: str(np.array(of))])
+def test_turns_in_cells_are_an_error(printed: Callable[[Any], str], write: Write) -> None:
+    cell = printed(talk("so?", "a")).replace('"', '""')
+    path = write("question,better,worse", "q,a,b", f'q,a,"{cell}"')
+    with raises(DataError, "bad-data", line=3, match=r"3: worse is .\[\{"):
+        read_nbest(path, format="csv:prompt=question,chosen=better,rejected=worse")
+    path = write("question,better,worse", f'q,"{cell}",b')
+    with raises(DataError, "bad-data", line=2, match=r"2: better is .\[\{"):
+        read_nbest(path, format="csv:id=question,text=better")
 
 
 # --- rows without a judgement or an answer -------------------------------------------------------
