@@ -114,7 +114,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "cell": (
         Rule(
             _is_object,
-            "is {value}, a list or an object, where a text is expected: write the rows as JSON lines",
+            "is {value}, a list or an object, where a text is expected: write the rows as JSON "
+            "lines",
         ),
     ),
     "source": (
