@@ -18,8 +18,8 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64, to_members, to_plain_members, to_plain_values
 from bpa_ppl._runtime.names import find_repeated
-from bpa_ppl._runtime.values import abbreviate, advise_lines, from_arrow
-from bpa_ppl.errors import DataError, UsageError, locate, quote
+from bpa_ppl._runtime.values import RECIPES, abbreviate, from_arrow
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -35,6 +35,7 @@ from bpa_ppl.formats.preference_rows import (
     Fields,
     Winners,
     find_answer_fields,
+    find_named_form,
     parse_pair,
 )
 from bpa_ppl.formats.rules import refuse
@@ -46,10 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Of a table in another form than a record for each row.
-OF_PANDAS = (
-    "a whole table in one object, as pandas writes it: write an object for each row, in pandas "
-    "with frame.to_json(PATH, orient='records', lines=True)"
-)
+OF_PANDAS = f"a whole table in one object: write an object on each line, or {RECIPES}"
 _ENDLESS = "objects are nested without an end"
 _LIKE = """: write objects such as {"text": "a cat", "features": {"lm": -1.5}}"""
 
@@ -232,7 +230,7 @@ class _Rows:
                 problem = f"{abbreviate(record)} is not an object with fields"
                 if isinstance(record, list) and self._schema.origin != NBest.origin:
                     of_objects = {dict}.issuperset(map(type, record))
-                    problem += f": {advise_lines(self._schema.origin, [])}" if of_objects else _LIKE
+                    problem += f": write one on each line, or {RECIPES}" if of_objects else _LIKE
                 raise self._error(problem, line)
             if self._schema.names:
                 record = self._schema.rename(record)
@@ -241,16 +239,20 @@ class _Rows:
                     required = [n for n in used if n in self._schema.names]
                     self._schema.require(required, record, line)
             whole.append(record)
-        answers = [record for record in whole if {TEXT, CANDIDATES}.isdisjoint(record)]
-        self._pair = self._pair or next(filter(None, map(find_answer_fields, answers)), None)
+        answers = {n: of for n, of in enumerate(whole) if {TEXT, CANDIDATES}.isdisjoint(of)}
+        forms = map(find_answer_fields, answers.values())
+        self._pair = self._pair or next(filter(None, forms), None)
+        if answers and self._pair is None and (form := find_named_form(self._schema.names)):
+            first = min(answers)
+            self._schema.require(form, whole[first], lines[first])
         if self._pair is not None:
-            self._winners.add(answers)
+            self._winners.add(answers.values())
             if not self._schema.typed:
                 self._require_texts(answers, self._pair[:2], lines)
         records: list[tuple[dict[Any, Any], bool]] = []
-        for record, line in zip(whole, lines, strict=True):
+        for number, (record, line) in enumerate(zip(whole, lines, strict=True)):
             renamed = bool(self._schema.names)
-            if self._pair is not None and {TEXT, CANDIDATES}.isdisjoint(record):
+            if self._pair is not None and number in answers:
                 record, renamed = self._read_pair(record, line, self._pair), False
             if self._nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
@@ -264,16 +266,17 @@ class _Rows:
         return records
 
     def _require_texts(
-        self, rows: Sequence[Mapping[str, Any]], fields: Fields, lines: Sequence[int]
+        self, rows: Mapping[int, Mapping[str, Any]], fields: Fields, lines: Sequence[int]
     ) -> None:
         """Refuse cells of answers that are lists or objects."""
+        numbers = list(rows)
         for field in fields:
             name = self._schema.names.get(field, field)
 
             def error(row: int, problem: str, name: str = name, **details: Any) -> DataError:
-                return self._schema.error(f"{name} {problem}", lines[row], **details)
+                return self._schema.error(f"{name} {problem}", lines[numbers[row]], **details)
 
-            refuse("cell", [row.get(field) for row in rows], error, name)
+            refuse("cell", [row.get(field) for row in rows.values()], error, name)
 
     def _read_pair(self, record: dict[str, Any], line: int, fields: Fields) -> dict[str, Any]:
         """Return a row of preferences; one that is dropped is a sentence without candidates."""
@@ -282,8 +285,7 @@ class _Rows:
         except DataError as error:
             if self._schema.bad != "drop" or error.parameter != "bad":
                 raise
-            problem, *_ = error.message.removeprefix(locate(error.path, line)).rsplit(": ", 2)
-            self._schema.dropped_rows.append(f"row {line}: {problem}")
+            self._schema.dropped_rows.append(f"row {line}: {error.problem}")
         return {ID: record[ID], CANDIDATES: []} if ID in record else {CANDIDATES: []}
 
     def _is_named(self, name: str) -> bool:
