@@ -18,7 +18,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64, to_members, to_plain_members, to_plain_values
 from bpa_ppl._runtime.names import find_repeated
-from bpa_ppl._runtime.values import RECIPES, abbreviate, from_arrow
+from bpa_ppl._runtime.values import RECIPES, abbreviate, describe_table, from_arrow
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -46,8 +46,6 @@ from bpa_ppl.lists.nbest import NBest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Of a table in another form than a record for each row.
-OF_PANDAS = f"a whole table in one object: write an object on each line, or {RECIPES}"
 _ENDLESS = "objects are nested without an end"
 _LIKE = """: write objects such as {"text": "a cat", "features": {"lm": -1.5}}"""
 
@@ -167,8 +165,8 @@ class _Rows:
                 return Block({TEXT: []}, {ID: []}, None, lines_of)
             rows = rows.to_pylist()
         lines: list[int] = lines_of.tolist()
-        if self._nested is None and len(rows) == 1 and is_table(rows[0]):
-            raise self._error(OF_PANDAS, lines[0])
+        if self._nested is None and len(rows) == 1 and (table := describe_table(rows[0])):
+            raise self._error(table, lines[0])
         records = self._read_records(rows, lines)
         if not self._nested:
             return _make_block(self._columns([record for record, _ in records], lines), lines_of)
@@ -370,34 +368,6 @@ class _Rows:
                     raise self._error(f"two fields {name}: rename one", lines[row])
                 values[row] = other if one is None else one
         columns[name] = values
-
-
-def is_table(record: Any) -> bool:
-    """Return whether an object is a table as pandas writes it: by columns, by index, or split.
-
-    >>> is_table({"id": {"0": 1}, "lm": {"0": 2}}), is_table({"0": {"id": 1}, "1": {"id": 1}})
-    (True, True)
-    >>> is_table({"id": [1, 1], "lm": [2, 3]}), is_table({"id": 1, "lm": {"0": 2}})
-    (True, False)
-    """
-    if not isinstance(record, dict) or not record:
-        return False
-    if {"columns", "data"} <= record.keys() or {"schema", "data"} <= record.keys():
-        return True
-    values = list(record.values())
-    if all(isinstance(value, dict) and value for value in values):
-        of_index = all(str(name).isdecimal() for name in record)
-        by_columns = all(str(name).isdecimal() for value in values for name in value)
-        return (of_index or by_columns) and all(
-            value.keys() == values[0].keys() for value in values
-        )
-    members = [of for value in values if isinstance(value, list) for of in value]
-    of_lists = len(values) > 1 and all(isinstance(value, list) for value in values)
-    return (
-        of_lists
-        and len(set(map(len, values))) == 1
-        and not any(isinstance(of, dict) for of in members)
-    )
 
 
 def belongs_to_sentence(name: str) -> bool:
