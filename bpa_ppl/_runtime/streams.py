@@ -14,6 +14,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,7 +23,7 @@ from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import IO, Any, TextIO, TypeAlias
 
-from bpa_ppl.errors import BpaError, DataError, wrong_type
+from bpa_ppl.errors import BpaError, DataError, list_names, quote, wrong_type
 
 #: How a user names a file; `-` is the standard input or output.
 AnyPath = str | Path
@@ -44,9 +45,9 @@ _BINARY = {
     codecs.BOM_UTF16_BE: "text in UTF-16: convert it to UTF-8, `iconv -f UTF-16 -t UTF-8`",
     b"PAR1": "a Parquet file, not a file of text: write JSON lines of it, in pandas with "
     "pandas.read_parquet(PATH).to_json('lists.jsonl', orient='records', lines=True)",
-    b"PK\x03\x04": "a workbook or another archive, not a file of text: save the table as CSV, in "
-    "pandas with pandas.read_excel(PATH).to_csv('lists.csv', index=False)",
 }
+_ZIP = b"PK\x03\x04"  # begins workbooks and other archives
+_OF_WORKBOOK = "xl/workbook.xml"  # the name of a file in every workbook
 _BEGINNING = 1 << 22  # bytes of a text that are read again at most
 _LINES_AFTER = 200  # that are read again, after one with an error
 _MOST_LINKS = 40  # that lead to one file, as in Linux
@@ -324,11 +325,26 @@ def require_text(block: bytes, origin: str, lines_above: int = 0) -> None:
     at = block.find(b"\0")
     if at >= 0:
         kinds = (of for magic, of in _BINARY.items() if not lines_above and block.startswith(magic))
-        if kind := next(kinds, None):
+        kind = next(kinds, None)
+        if block.startswith(_ZIP) and not lines_above:
+            kind = _describe_archive(origin)
+        if kind:
             raise DataError(kind, origin, 1, code="bad-encoding")
         problem = "a NUL byte, which is not text: give a file of text"
         line = lines_above + block.count(b"\n", 0, at) + 1
         raise DataError(problem, origin, line, code="bad-encoding")
+
+
+def _describe_archive(path: str) -> str:
+    """Return what a zip archive is, by the files in it, which are not known of one in a pipe."""
+    names: list[str] = []
+    unreadable = OSError, ValueError, NotImplementedError, zipfile.BadZipFile
+    with suppress(*unreadable), zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    if _OF_WORKBOOK in names:
+        return "a workbook, not a file of text: save the table as CSV"
+    of_files = f" of the files {quote(list_names(names), 400)}" if names else ", perhaps a workbook"
+    return f"a zip archive{of_files}, not a file of text: unpack it, or convert it to JSON lines"
 
 
 def _whole_lines(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:

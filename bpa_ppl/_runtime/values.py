@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import FINITE, LARGEST, are_finite
 from bpa_ppl._runtime.streams import decode
-from bpa_ppl.errors import DataError, quote
+from bpa_ppl.errors import DataError, list_names, quote
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 #: How files of other programs are read.
 RECIPE_PAGE = "docs/how-to/other-files.md"
 RECIPES = f"convert the file as {RECIPE_PAGE} shows"
+_LINES = f"write an object on each line, or {RECIPES}"
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 TOO_DEEP = "objects nest too deeply, or an integer has more than 4,000 digits: correct it"
 _AT_ONCE = 1 << 30  # bytes that Arrow reads at once
 _CHARACTERS_SHOWN = 80  # characters of a value in a message
+_NAMES_SHOWN, _LENGTH_SHOWN = 20, 400  # names of columns in a message, and their characters
 
 
 def parse_finite(token: str | bytes) -> float:
@@ -323,18 +325,65 @@ def parse_strictly(
             values.append(parse_json(text, origin, number, parameter))
         except DataError as error:
             begun, rest = text.strip(), b"\n".join(lines[number - first :]).decode(errors="ignore")
-            end = 0
+            value, end = None, 0
             with suppress(ValueError, RecursionError):
-                _, end = json.JSONDecoder().raw_decode(rest.strip())
+                value, end = json.JSONDecoder().raw_decode(rest.strip())
             several = end > 0 and begun[end:].lstrip()[:1] == "{"
             if end <= len(begun) and begun not in ("{", "[") and not several:
                 raise
             problem = "several objects in a line" if several else "JSON on several lines"
-            problem += f": write an object on each line, or {RECIPES}"
+            problem = describe_table(value) or f"{problem}: {_LINES}"
             raise DataError(
                 problem, origin, number, parameter=parameter, code="bad-line"
             ) from error
     return values, numbers
+
+
+def describe_table(value: Any) -> str:
+    """Return what an object of JSON is that has a whole table: by columns, by rows, or split.
+
+    Returns:
+        A message with the names of its columns; an empty text for any other value.
+
+    >>> describe_table({"columns": ["id", "text"], "data": [[1, "a cat"]]})
+    "a whole table in one object with the columns 'id, text': write an object on each line, or ..."
+    >>> describe_table({"id": 1, "lm": {"0": 2}})
+    ''
+    """
+    columns = _find_columns(value)
+    names = quote(list_names(map(str, columns or ()), _NAMES_SHOWN), _LENGTH_SHOWN)
+    names = f" with the columns {names}" if columns else ""
+    return f"a whole table in one object{names}: {_LINES}" if columns is not None else ""
+
+
+def _find_columns(value: Any) -> list[Any] | None:
+    """Return the names of the columns of a table in one object; None for any other value.
+
+    >>> _find_columns({"id": {"0": 1}, "lm": {"0": 2}}), _find_columns({"0": {"id": 1, "lm": 2}})
+    (['id', 'lm'], ['id', 'lm'])
+    >>> _find_columns({"id": [1, 1], "lm": [2, 3]}), _find_columns({"id": 1, "lm": {"0": 2}})
+    (['id', 'lm'], None)
+    """
+    if not isinstance(value, dict) or not value:
+        return None
+    if {"columns", "data"} <= value.keys():
+        return value["columns"] if isinstance(value["columns"], list) else []
+    if {"schema", "data"} <= value.keys():
+        rows = value["data"]
+        return (
+            list(rows[0]) if isinstance(rows, list) and rows and isinstance(rows[0], dict) else []
+        )
+    fields = list(value.values())
+    if all(isinstance(of, dict) and of for of in fields):
+        is_alike = all(of.keys() == fields[0].keys() for of in fields)
+        if is_alike and all(str(name).isdecimal() for name in value):
+            return list(fields[0])
+        by_row = all(str(name).isdecimal() for name in fields[0])
+        return list(value) if is_alike and by_row else None
+    members = [of for field in fields if isinstance(field, list) for of in field]
+    of_lists = len(fields) > 1 and all(isinstance(of, list) for of in fields)
+    is_table = of_lists and len(set(map(len, fields))) == 1
+    return list(value) if is_table and not any(isinstance(of, dict) for of in members) else None
 
 
 def parse_json(text: str, origin: str, first: int = 1, parameter: str | None = None) -> Any:

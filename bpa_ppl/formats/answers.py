@@ -16,9 +16,10 @@ and gateways such as LiteLLM. Each answer is a candidate, with the features of
 `bpa_ppl.formats.samples` and the extra `model`.
 
 A line of a batch names its prompt: that of the server, or `{"custom_id": "…", "response": ANSWER}`.
-Lines with one name, or without names those of one prompt that the answer repeats, belong to one
-prompt, at any place in the file, so the candidates of the whole file are held in memory; any
-other line is a prompt of its own. A request has one prompt.
+A line without a name may keep the prompt, `{"messages": […], "response": ANSWER}`, with `prompt` or
+`request` in place of `messages`. Lines with one name, or without names those with the same prompt,
+belong to one prompt, at any place in the file, so the candidates of the whole file are held in
+memory; any other line is a prompt of its own. A request has one prompt.
 
 The log-probabilities are those of all tokens that the server has written; an unknown one makes
 those of the answer missing.
@@ -262,7 +263,8 @@ def _read_response(record: LocatedRecord, forms: Sequence[Form]) -> Response:
     batch = body is not record and name is not None
     value = body.value
     is_empty = value is None or (isinstance(value, dict) and not any(value.values()))
-    if error or (batch and is_empty and forms[0].part and record.has("response")):
+    is_empty = is_empty or (record.get("response").value is None and not body.has("choices"))
+    if error or (is_empty and forms[0].part and record.has("response")):
         return Response((), name, error=error, batch=batch)
     if forms[0].part and not body.has("choices"):
         problem = "no field choices, so this is not a response of a chat or completion API"
@@ -273,6 +275,11 @@ def _read_response(record: LocatedRecord, forms: Sequence[Form]) -> Response:
     if form.whole and not _find_one(value, form.whole, bool):
         raise record.error(_STREAMED, "not-supported")
     source = _find_source(record, body, form)
+    key = source if form.source or record.has("request", "response") else None
+    if form.part and body is not record:  # whole conversations, not their last turns
+        request = _find_request(record)
+        turns = request.get("messages").value or request.get("prompt").value
+        key = None if turns is None else json.dumps(turns)
     answers = []
     choices = find(value, form.answers, server=True)
     if len(choices) > 1:
@@ -300,7 +307,7 @@ def _read_response(record: LocatedRecord, forms: Sequence[Form]) -> Response:
         name,
         source,
         model=model,
-        key=source if form.source or record.has("request", "response") else None,
+        key=key,
         batch=batch,
         part=str(value["id"]) if is_part else None,
     )
@@ -321,7 +328,7 @@ def _find_source(record: LocatedRecord, body: LocatedRecord, form: Form) -> str 
         contents = find(record.value, "request.contents?[]")
         return "".join(_find_all({"of": contents[-1:]}, "of[].parts?[].text?", str)) or None
     if not form.source:
-        return _find_prompt(record.get("request") if record.has("request") else record)
+        return _find_prompt(_find_request(record))
     source = _find_one(body.value, form.source, str, list)
     if isinstance(source, list):
         source = _find_one(source[-1], "content", str) if source else None
@@ -334,8 +341,8 @@ def _unwrap(record: LocatedRecord) -> tuple[str | int | None, LocatedRecord, str
     around = next((of for of in _BATCHES if record.has(*of)), None)
     if around is not None:
         name, body = record.value[around[0]], record.get(around[1])
-    elif record.has("request", "response"):  # Vertex AI
-        body = record.get("response")
+    elif record.has("request", "response") or isinstance(record.get("response").value, dict):
+        body = record.get("response")  # of Vertex AI, or of a program that keeps prompts
     if not isinstance(name, str | int | None) or isinstance(name, bool):
         raise record.error(f"{around and around[0]} is {quote(name)}: name prompts by texts")
     error = record.get("error").value or body.get("error").value
@@ -350,6 +357,19 @@ def _unwrap(record: LocatedRecord) -> tuple[str | int | None, LocatedRecord, str
     if isinstance(error, dict):
         error = error.get("message") or error.get("errorMessage") or error
     return name, body, str(error) if error else ""
+
+
+def _find_request(record: LocatedRecord) -> LocatedRecord:
+    """Return the request that a record repeats, or the record if its fields are in it.
+
+    >>> _find_request(LocatedRecord({"request": "ein Haus", "response": {}})).value
+    {'prompt': 'ein Haus'}
+    """
+    if not record.has("request"):
+        return record
+    request = record.get("request")
+    field = {str: "prompt", list: "messages"}.get(type(request.value))
+    return request._replace(value={field: request.value}) if field else request
 
 
 def _find_prompt(record: LocatedRecord) -> str | None:
@@ -385,6 +405,8 @@ def _is_line(value: Any) -> bool:
         case {"text": _} | {"candidates": _}:
             return False
         case {"custom_id": _, "response": {} | None} | {"custom_id": _, "error": {}}:
+            return True
+        case {"response": {"choices": [{"message": {}} | {"text": str()}, *_]}}:
             return True
         case {"custom_id": _, "body": {}} | {"error": {}} | {"object": "error"}:
             return True

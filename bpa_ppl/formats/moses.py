@@ -455,7 +455,11 @@ class LineParser:
         if not at:
             few = len(fields) < 3
             problem = f"only {format_count(len(fields), 'field')}" if few else "no feature field"
-            raise self.error(f"{problem}, but a line must read {SHAPE}", number)
+            problem += f", but a line must read {SHAPE}"
+            if len(fields) == 2 and looks_numeric(fields[0]) and not fields[0].isdigit():
+                problem += "; lines of a score and a text are read as the format plain, with the "
+                problem += "number of candidates of each sentence (list_size)"
+            raise self.error(problem, number)
         return fields[0], fields[1:at], fields[at], fields[at + 1 :]
 
     def _layout(self, lines: list[bytes]) -> _Layout:

@@ -1,14 +1,18 @@
 """Candidates as plain text, a fixed number of lines per sentence, with scores in other files.
 
 The file has n lines for each sentence, as for `qaware-decode` and other rerankers. A line has no
-tab, behind which other programs write scores. A file of scores has one or several numbers for each
-line: NumPy's `.npy`, of shape (lines,) or (lines, columns), or text, with numbers separated by
-blanks and optionally their names in the first line. Numbers without names are called after the
-file. Scores are read as a whole, texts block by block.
+tab, behind which other programs write scores. If the first line is `score ||| text`, as CTranslate2
+prints it, all lines are, and `score` is a feature.
+
+A file of scores has one or several numbers for each line: NumPy's `.npy`, of shape (lines,) or
+(lines, columns), or text, with numbers separated by blanks and optionally their names in the first
+line. Numbers without names are called after the file. Scores are read as a whole, texts block by
+block.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, TextIO, TypeAlias
@@ -39,6 +43,8 @@ from bpa_ppl.lists.labels import expand
 from bpa_ppl.lists.nbest import NBest
 
 _NPY = ".npy"
+_SCORE = "score"  # the feature before texts
+_SCORED = re.compile(r"(\S+) \|\|\|(?: (.*))?")
 
 
 class Plain(NBestFormat, frozen=True):
@@ -56,8 +62,8 @@ class Plain(NBestFormat, frozen=True):
         r"""Yield the columns of each block of lines.
 
         Raises:
-            DataError: if a line has a tab, the number of lines is not a multiple of the size of
-                lists, or a file of scores has another number of lines.
+            DataError: if a line has a tab, or is not like the first one, the number of lines is not
+                a multiple of the size of lists, or a file of scores has another number of lines.
             UsageError: if the size of lists is not set.
 
         >>> file = InputFile(b"a cat\nthe cat\nhello\nhi")
@@ -72,7 +78,7 @@ class Plain(NBestFormat, frozen=True):
                 code="missing-setting",
             )
         scores = _read_columns(self._files(), schema)
-        count = 0
+        count, has_scores = 0, None
         for block in file.chunks():
             if (tab := block.find(b"\t")) >= 0:
                 number = count + block.count(b"\n", 0, tab) + 1
@@ -85,7 +91,14 @@ class Plain(NBestFormat, frozen=True):
             texts = text.removesuffix("\n").split("\n")
             lines = np.arange(count, count + len(texts))
             _check_lengths(scores, count + len(texts), schema.origin, " or more")
+            has_scores = _begins_with_score(texts[0]) if has_scores is None else has_scores
             columns: dict[str, Any] = {TEXT: texts}
+            if has_scores:
+                columns = _split_scores(texts, count + 1, schema)
+            if twice := columns.keys() & scores.keys():
+                (path, _), name = scores[min(twice)], min(twice)
+                problem = f"scores called {name}, as the {name} of each line is: rename them"
+                raise DataError(problem, path, code="duplicate")
             for name, (_, column) in scores.items():
                 values = column[lines].astype(np.float64)
                 # In a list NaN is a bad number.
@@ -146,6 +159,8 @@ class Plain(NBestFormat, frozen=True):
             problem = "plain text has no ids, and those of the lists are not in order"
         elif len(lists) and lists.text(0).startswith("\ufeff"):
             problem = "the first text begins with a byte-order mark, which is not read"
+        elif len(lists) and _begins_with_score(lists.text(0)):
+            problem = "the first text begins with a number and |||, which are read as its score"
         if problem:
             raise DataError(f"{problem}: {remedy}", lists.origin, code="not-supported")
         require_plain_texts(lists, tabs=False)
@@ -161,6 +176,44 @@ class Plain(NBestFormat, frozen=True):
 
 #: Columns of scores by name: the file of each, and (lines,) numbers.
 _Columns: TypeAlias = dict[str, tuple[str, npt.NDArray[Any]]]
+
+
+def _begins_with_score(line: str) -> bool:
+    """Return whether a line begins with a number in front of its text.
+
+    >>> _begins_with_score("-0.03 ||| a cat"), _begins_with_score("a ||| b")
+    (True, False)
+    """
+    scored = _SCORED.fullmatch(line)
+    return scored is not None and looks_numeric(scored[1])
+
+
+def _split_scores(lines: list[str], first: int, schema: Schema) -> dict[str, Any]:
+    """Return the texts and the scores of lines of both.
+
+    Args:
+        lines: `score ||| text`.
+        first: the number of the first line.
+        schema: of the file.
+
+    Raises:
+        DataError: if a line has no score or more than a text after it, or if it has an id there.
+    """
+    texts, numbers = list[str](), list[float]()
+    for number, line in enumerate(lines, first):
+        scored = _SCORED.fullmatch(line)
+        fields = f"{quote(line)} is not `score ||| text`"
+        if scored is None:
+            raise schema.error(f"{fields}, as the first line is: write all lines alike", number)
+        score, text = scored[1], scored[2] or ""
+        if " |||" in text:
+            raise schema.error(f"{fields}: it has more fields, as lines of moses have", number)
+        if number == 1 and score.isdecimal():
+            problem = f"{fields}: it begins with an integer, as the id of a list is: remove the ids"
+            raise schema.error(f"{problem}, or write the scores with a decimal point", number)
+        numbers.append(schema.number(score, number))
+        texts.append(text)
+    return {TEXT: texts, _SCORE: numbers}
 
 
 def _read_columns(paths: list[str], schema: Schema) -> _Columns:

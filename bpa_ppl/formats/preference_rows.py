@@ -6,11 +6,19 @@
     {"response_a": "…", "response_b": "…", "winner": "model_a", "score_a": 0.3, "score_b": 0.1}
 
 Each row becomes a list of two candidates, `chosen` or `response_a` first, with the prompt as its
-source and `preferences` [[0, 1]]. The winner of two responses is `response_a` or `model_a`, or
-`…_b`, or `tie`, for which `ties` has [[0, 1]]; or the name of a model. Pairs of fields such as
-`score_a` and `score_b`, `score_chosen` and `score_rejected`, or `chosen_score` and
-`rejected_score`, are the column `score` of the candidates, but `model_a` and `model_b`, names of
-models, are the column `system`.
+source and `preferences` [[0, 1]]. The winner of two responses is a label of one of them, or of a
+tie, for which `ties` has [[0, 1]]. All labels of a file must be of one pair:
+
+* a pair of `_LABELS`, such as `model_a` and `model_b`, or `A` and `B`;
+* the names of the columns of the two responses, or of their models;
+* the names of the two models of each row.
+
+Labels of ties are those of `_TIE_LABELS`. These and `_LABELS` may be in upper case, with a space or
+a hyphen in place of `_`; 1 and 2 may be numbers.
+
+Pairs of fields such as `score_a` and `score_b`, `score_chosen` and `score_rejected`, or
+`chosen_score` and `rejected_score`, are the column `score` of the candidates, but `model_a` and
+`model_b`, names of models, are the column `system`.
 
 An answer is a text, an object with a `text` and other fields of a candidate, or a conversation:
 turns with a `role` and a `content`, of which the last one, of the assistant, is the answer, and
@@ -22,7 +30,8 @@ All other fields of a row are extras of the sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -42,9 +51,25 @@ PAIRS = ((CHOSEN, REJECTED), (RESPONSE_A, RESPONSE_B, WINNER), (MODEL_A, MODEL_B
 Fields = tuple[str, ...]
 _PAIR: Fields = (CHOSEN, REJECTED)
 _ARENA: Fields = (RESPONSE_A, RESPONSE_B, WINNER)
-_SYSTEM, _MODEL, _TIE = "system", "model", "tie"
+_SYSTEM, _MODEL = "system", "model"
+#: Pairs of labels of the first and the second answer.
+_LABELS = (
+    (RESPONSE_A, RESPONSE_B),
+    (MODEL_A, MODEL_B),
+    ("model_1", "model_2"),
+    ("a", "b"),
+    ("1", "2"),
+    ("left", "right"),
+    ("first", "second"),
+)
+#: Labels of ties.
+_TIE_LABELS = (
+    *("tie", "tied", "draw", "equal", "same", "both", "neither"),
+    *("tie_(bothbad)", "both_bad", "both_good", "no_preference", "no_difference"),
+)
 _ROLE, _CONTENT, _ASSISTANT = "role", "content", "assistant"
 _CHARACTERS_SHOWN = 400  # characters of the names of columns in a message
+_LABELS_SHOWN = 12  # labels of winners in a message
 _Error = Callable[..., DataError]
 
 
@@ -73,6 +98,61 @@ def find_named_form(names: Collection[str]) -> Fields | None:
     return next((form for form in PAIRS if not set(names).isdisjoint(form)), None)
 
 
+class Winners:
+    """The labels of winners in a file, which are all of one pair.
+
+    Args:
+        settings: names of fields in the file that are others in the rows, by these.
+
+    >>> winners = Winners({"response_a": "left_text", "response_b": "right_text"})
+    >>> winners.find("B", []), winners.find("tie", []), winners.find("left_text", [])
+    ({1}, {None}, set())
+    """
+
+    def __init__(self, settings: Mapping[str, str]):
+        named = ((RESPONSE_A, RESPONSE_B), (MODEL_A, MODEL_B))
+        self._columns = [tuple(settings.get(name, name) for name in pair) for pair in named]
+        self._possible = set(range(len(_LABELS) + len(named) + 1))  # pairs that have all labels
+        self._found: dict[str, None] = {}
+
+    def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add the labels of rows, for messages."""
+        labels = (row.get(WINNER) for row in rows)
+        self._found |= {abbreviate(one): None for one in labels if one not in (None, "")}
+
+    @property
+    def found(self) -> str:
+        """The labels, the first ones of many."""
+        return list_names(self._found, _LABELS_SHOWN)
+
+    def find(self, winner: Any, models: Sequence[str]) -> set[int | None]:
+        """Return the places of the answers that a label may name: None is a tie.
+
+        Nothing is left where it is of another pair than the labels before.
+
+        Args:
+            winner: the label.
+            models: their names in the row; none if it has none.
+        """
+        is_number = type(winner) in (int, float) and winner in (1, 2)
+        label = str(int(winner)) if is_number else winner
+        if not isinstance(label, str):
+            return set()
+        word = re.sub("[ -]", "_", label.lower())
+        pairs = [(word, pair) for pair in _LABELS]
+        pairs += [(label, pair) for pair in (*self._columns, tuple(models))]
+        fits = [
+            (number, place)
+            for number, (one, pair) in enumerate(pairs)
+            for place, of in enumerate(pair)
+            if of == one
+        ]
+        if fits:
+            self._possible &= {number for number, _ in fits}
+        places: set[int | None] = {place for _, place in fits} if self._possible else set()
+        return places | {None} if word in _TIE_LABELS else places
+
+
 class _Row:
     """A row of preferences, and the errors about it.
 
@@ -80,10 +160,18 @@ class _Row:
         record: the row.
         error: makes an error of a message.
         settings: names of fields in the file that are others in the row, by these.
+        winners: the labels of the file.
     """
 
-    def __init__(self, record: Mapping[str, Any], error: _Error, settings: Mapping[str, str]):
+    def __init__(
+        self,
+        record: Mapping[str, Any],
+        error: _Error,
+        settings: Mapping[str, str],
+        winners: Winners,
+    ):
         self.record, self.error, self._settings = record, error, settings
+        self._winners = winners
 
     def name(self, field: str) -> str:
         """Return the name of a field in the file."""
@@ -158,13 +246,13 @@ class _Row:
             models: their names; none if the row has none.
         """
         winner = self.value(WINNER)
-        labels = {MODEL_A: 0, MODEL_B: 1, RESPONSE_A: 0, RESPONSE_B: 1, _TIE: None}
-        places = {place for name, place in labels.items() if name == winner}
-        places |= {place for place, name in enumerate(models) if name == winner}
+        places = self._winners.find(winner, models)
         if len(places) != 1:
-            problem = f"{self.name(WINNER)} is {abbreviate(winner)}"
-            names = list_names([*map(quote, models), *labels][:-1])
-            raise self.error(f"{problem}: write one of {names} or {_TIE}")
+            name, found = self.name(WINNER), self._winners.found
+            problem = f"{name} is {abbreviate(winner)}, and the labels of {name} ({found}) are not "
+            problem += "those of one pair, such as A and B, that says which answer won"
+            remedy = f"write {RESPONSE_A}, {RESPONSE_B} or {_TIE_LABELS[0]} in their place"
+            raise self.error(f"{problem}: {remedy}")
         return places.pop()
 
     def sides(self, fields: Fields) -> dict[str, tuple[str, str]]:
@@ -187,6 +275,7 @@ def parse_pair(
     error: _Error,
     line: int,
     settings: Mapping[str, str],
+    winners: Winners,
 ) -> dict[str, Any]:
     """Return a row as a sentence with its answers as candidates.
 
@@ -196,20 +285,21 @@ def parse_pair(
         error: makes an error of a message, the line, and a code.
         line: of the row.
         settings: names of fields in the file that are others in the row, by these.
+        winners: the labels of the file.
 
     Raises:
         DataError: if it is not such a row; its parameter is "bad" if the row can be dropped, since
             it has no judgement or no answer.
 
     >>> row = {"prompt": "Un chat", "chosen": "a cat", "rejected": "cat"}
-    >>> parse_pair(row, find_answer_fields(row), DataError, 1, {})["source"]
+    >>> parse_pair(row, find_answer_fields(row), DataError, 1, {}, Winners({}))["source"]
     'Un chat'
     >>> row = {"model_a": "X", "model_b": "Y", "winner": "Y", "response_a": "a", "response_b": "b"}
-    >>> pair = parse_pair(row, find_answer_fields(row), DataError, 1, {})
+    >>> pair = parse_pair(row, find_answer_fields(row), DataError, 1, {}, Winners({}))
     >>> pair["candidates"], pair["preferences"]
     ([{'text': 'a', 'system': 'X'}, {'text': 'b', 'system': 'Y'}], [[1, 0]])
     """
-    row = _Row(record, partial(error, line=line, code="bad-line"), settings)
+    row = _Row(record, partial(error, line=line, code="bad-line"), settings, winners)
     conflicting = [*JUDGEMENTS, *([SOURCE] if PROMPT in record else [])]
     conflicting += [WINNER] if fields == _PAIR else []
     if conflict := next((name for name in conflicting if name in record), None):

@@ -12,14 +12,13 @@ from typing import Any
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.streams import AnyInput, InputFile, file_suffix, require_text
-from bpa_ppl._runtime.values import RECIPES, json_object
+from bpa_ppl._runtime.values import RECIPES, describe_table, json_object
 from bpa_ppl.errors import COLUMN, DataError, Remedy, quote, wrong_value
 from bpa_ppl.formats.advice import advise
 from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT
 from bpa_ppl.formats.build import build
 from bpa_ppl.formats.format import AUTO, NAME_SERVER, NBEST_FORMATS, NBestFormat, resolve_format
 from bpa_ppl.formats.preference_rows import CHOSEN, PROMPT, REJECTED
-from bpa_ppl.formats.records import OF_PANDAS, is_table
 from bpa_ppl.formats.references import (
     AnyReferences,
     AnySources,
@@ -233,8 +232,8 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
     require_text(line, file.origin)
     options: Any = {"line": 1, "parameter": "format", "code": "unknown-format"}
     if record := json_object(line):
-        if is_table(record):
-            raise DataError(OF_PANDAS, file.origin, line=1, code="bad-line")
+        if table := describe_table(record):
+            raise DataError(table, file.origin, line=1, code="bad-line")
         names = quote(", ".join(iter_field_names(record)), 400)
         problem = f"no {CANDIDATES}, no {ID} and {TEXT}, no {CHOSEN} and {REJECTED} (the fields "
         problem += f"are {names})"

@@ -18,7 +18,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64, to_members, to_plain_members, to_plain_values
 from bpa_ppl._runtime.names import find_repeated
-from bpa_ppl._runtime.values import RECIPES, abbreviate, from_arrow
+from bpa_ppl._runtime.values import RECIPES, abbreviate, describe_table, from_arrow
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
@@ -33,10 +33,12 @@ from bpa_ppl.formats.block import (
 from bpa_ppl.formats.preference_rows import (
     SETTINGS,
     Fields,
+    Winners,
     find_answer_fields,
     find_named_form,
     parse_pair,
 )
+from bpa_ppl.formats.rules import refuse
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import NBest
@@ -44,8 +46,6 @@ from bpa_ppl.lists.nbest import NBest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Of a table in another form than a record for each row.
-OF_PANDAS = f"a whole table in one object: write an object on each line, or {RECIPES}"
 _ENDLESS = "objects are nested without an end"
 _LIKE = """: write objects such as {"text": "a cat", "features": {"lm": -1.5}}"""
 
@@ -152,6 +152,7 @@ class _Rows:
         self._schema = schema
         self._error = partial(schema.error, code="bad-data")
         self._pair: Fields | None = None  # the fields of answers that are compared
+        self._winners = Winners(schema.names)
         self._nested: bool | None = None  # whether a record is a sentence with its candidates
 
     def block(self, rows: Sequence[Any] | pa.Table, numbers: Sequence[int] | Int64) -> Block:
@@ -164,8 +165,8 @@ class _Rows:
                 return Block({TEXT: []}, {ID: []}, None, lines_of)
             rows = rows.to_pylist()
         lines: list[int] = lines_of.tolist()
-        if self._nested is None and len(rows) == 1 and is_table(rows[0]):
-            raise self._error(OF_PANDAS, lines[0])
+        if self._nested is None and len(rows) == 1 and (table := describe_table(rows[0])):
+            raise self._error(table, lines[0])
         records = self._read_records(rows, lines)
         if not self._nested:
             return _make_block(self._columns([record for record, _ in records], lines), lines_of)
@@ -221,7 +222,7 @@ class _Rows:
 
         And of each whether the fields of its candidates may have other names in the file.
         """
-        records: list[tuple[dict[Any, Any], bool]] = []
+        whole: list[dict[Any, Any]] = []
         for record, line in zip(rows, lines, strict=True):
             if not isinstance(record, dict):
                 problem = f"{abbreviate(record)} is not an object with fields"
@@ -229,19 +230,28 @@ class _Rows:
                     of_objects = {dict}.issuperset(map(type, record))
                     problem += f": write one on each line, or {RECIPES}" if of_objects else _LIKE
                 raise self._error(problem, line)
-            renamed = bool(self._schema.names)
-            if renamed:
+            if self._schema.names:
                 record = self._schema.rename(record)
-                if not records:
+                if not whole:
                     used = (ID, *SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
                     required = [n for n in used if n in self._schema.names]
                     self._schema.require(required, record, line)
-            if {TEXT, CANDIDATES}.isdisjoint(record):
-                self._pair = self._pair or find_answer_fields(record)
-                if self._pair is None and (form := find_named_form(self._schema.names)):
-                    self._schema.require(form, record, line)
-                if self._pair is not None:
-                    record, renamed = self._read_pair(record, line, self._pair), False
+            whole.append(record)
+        answers = {n: of for n, of in enumerate(whole) if {TEXT, CANDIDATES}.isdisjoint(of)}
+        forms = map(find_answer_fields, answers.values())
+        self._pair = self._pair or next(filter(None, forms), None)
+        if answers and self._pair is None and (form := find_named_form(self._schema.names)):
+            first = min(answers)
+            self._schema.require(form, whole[first], lines[first])
+        if self._pair is not None:
+            self._winners.add(answers.values())
+            if not self._schema.typed:
+                self._require_texts(answers, self._pair[:2], lines)
+        records: list[tuple[dict[Any, Any], bool]] = []
+        for number, (record, line) in enumerate(zip(whole, lines, strict=True)):
+            renamed = bool(self._schema.names)
+            if self._pair is not None and number in answers:
+                record, renamed = self._read_pair(record, line, self._pair), False
             if self._nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
             records.append((record, renamed))
@@ -253,10 +263,23 @@ class _Rows:
                 raise self._error(problem, line)
         return records
 
+    def _require_texts(
+        self, rows: Mapping[int, Mapping[str, Any]], fields: Fields, lines: Sequence[int]
+    ) -> None:
+        """Refuse cells of answers that are lists or objects."""
+        numbers = list(rows)
+        for field in fields:
+            name = self._schema.names.get(field, field)
+
+            def error(row: int, problem: str, name: str = name, **details: Any) -> DataError:
+                return self._schema.error(f"{name} {problem}", lines[numbers[row]], **details)
+
+            refuse("cell", [row.get(field) for row in rows.values()], error, name)
+
     def _read_pair(self, record: dict[str, Any], line: int, fields: Fields) -> dict[str, Any]:
         """Return a row of preferences; one that is dropped is a sentence without candidates."""
         try:
-            return parse_pair(record, fields, self._error, line, self._schema.names)
+            return parse_pair(record, fields, self._error, line, self._schema.names, self._winners)
         except DataError as error:
             if self._schema.bad != "drop" or error.parameter != "bad":
                 raise
@@ -345,34 +368,6 @@ class _Rows:
                     raise self._error(f"two fields {name}: rename one", lines[row])
                 values[row] = other if one is None else one
         columns[name] = values
-
-
-def is_table(record: Any) -> bool:
-    """Return whether an object is a table as pandas writes it: by columns, by index, or split.
-
-    >>> is_table({"id": {"0": 1}, "lm": {"0": 2}}), is_table({"0": {"id": 1}, "1": {"id": 1}})
-    (True, True)
-    >>> is_table({"id": [1, 1], "lm": [2, 3]}), is_table({"id": 1, "lm": {"0": 2}})
-    (True, False)
-    """
-    if not isinstance(record, dict) or not record:
-        return False
-    if {"columns", "data"} <= record.keys() or {"schema", "data"} <= record.keys():
-        return True
-    values = list(record.values())
-    if all(isinstance(value, dict) and value for value in values):
-        of_index = all(str(name).isdecimal() for name in record)
-        by_columns = all(str(name).isdecimal() for value in values for name in value)
-        return (of_index or by_columns) and all(
-            value.keys() == values[0].keys() for value in values
-        )
-    members = [of for value in values if isinstance(value, list) for of in value]
-    of_lists = len(values) > 1 and all(isinstance(value, list) for value in values)
-    return (
-        of_lists
-        and len(set(map(len, values))) == 1
-        and not any(isinstance(of, dict) for of in members)
-    )
 
 
 def belongs_to_sentence(name: str) -> bool:

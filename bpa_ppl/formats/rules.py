@@ -22,6 +22,7 @@ from bpa_ppl.lists.nbest import DROP
 
 #: How texts begin that may be lists or objects.
 _OBJECT = re.compile(r"\s*(\[\s*[\[{'\"]|\{\s*['\"])")
+_WITHOUT_COMMA = re.compile(r"\}\s+\{")  # between objects in an array of NumPy
 
 
 class Rule(NamedTuple):
@@ -43,9 +44,10 @@ class Rule(NamedTuple):
 
 
 def _is_object(value: Any) -> bool:
-    """Return whether a text is a list or an object, as Python or JSON prints it."""
+    """Return whether a text is a list or an object, as Python, JSON or NumPy prints it."""
     if not isinstance(value, str) or not _OBJECT.match(value):
         return False
+    value = _WITHOUT_COMMA.sub("}, {", value)
     for parse in (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return isinstance(parse(value), list | dict)
@@ -130,7 +132,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "cell": (
         Rule(
             _is_object,
-            "is {value}, a list or an object as a text",
+            "is {value}, a list or an object, where a text is expected",
             remedies=lambda _: ["write the rows as JSON lines", RECIPES],
         ),
     ),

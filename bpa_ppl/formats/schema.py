@@ -561,7 +561,7 @@ class Schema:
         """Refuse what breaks a rule of its kind among values of one field from the first."""
 
         def error(row: int, problem: str, **details: Any) -> DataError:
-            row, field = first + row, short
+            row, field = first + row, column
             if block.parent is not None:
                 place = row - int(np.searchsorted(block.parent, block.parent[row]))
                 field = f"{CANDIDATES}[{place}].{short}"

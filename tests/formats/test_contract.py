@@ -17,6 +17,7 @@ import shlex
 import subprocess
 import sys
 import textwrap
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -887,8 +888,8 @@ REFUSED: dict[str, list[tuple[str | bytes, int, str, str]]] = {
         ),
         ('{"a": {"b": 1}}', 1, "unknown-format", "fields are 'a.b'.: convert the file as docs/"),
         ('{"text": "a", "b": "c"}', 1, "unknown-format", "jsonl:chosen=COLUMN,rejected=COLUMN;"),
-        ('{"id": {"0": 1}, "text": {"0": "a"}}', 1, "bad-data", "table in one object: write an o"),
-        ('{"id": {"0": 1}, "out": {"0": "a"}}', 1, "bad-line", "table in one object: write an o"),
+        ('{"id": {"0": 1}, "text": {"0": "a"}}', 1, "bad-data", "table in one object with the co"),
+        ('{"id": {"0": 1}, "out": {"0": "a"}}', 1, "bad-line", "table in one object with the co"),
         ('{"text": [["a", "b"], ["c"]], "lm": [[1, 2], [3]]}', 1, "bad-line", "on each line, or"),
         (b'{"choices": [{"text": "caf\xe9"}]}', 1, "bad-encoding", "not UTF-8"),
         ('{"choices": [' + "1" * 5000 + "]}", 1, "bad-line", "an integer has more than 4,000 d"),
@@ -1386,8 +1387,12 @@ USERS: dict[str, tuple[str, dict[str, Any], list[str], dict[str, Any]] | str] = 
     "41/rewardbench2.jsonl": "a list of texts, not one answer: convert the file as docs/",
     "42/min.json": ARRAY,
     "4/jq.jsonl": "JSON on several lines: write an object on each line",
-    "4/turns.csv": "a list or an object as a text: write the rows as JSON lines",
+    "4/turns.csv": "csv:2: chosen is |a list or an object, where a text is expected: write the ",
     "4/ultrafeedback.parquet --format jsonl": "pandas.read_parquet(PATH).to_json(",
+    "5/completions.table.json": "one object with the columns 'step, prompt, completion, accu",
+    "5/opencompass.json": ":1: a whole table in one object with the columns 'origin_prompt",
+    "5/opencompass.json --format jsonl": ":1: a whole table in one object with the columns 'or",
+    "5/log.eval": ":1: a zip archive of the files 'header.json, samples/1_epoch_1.json, |unpack it",
     "60/utf16.tsv": ":1: |text in UTF-16: convert it to UTF-8, `iconv -f UTF-16",
 }
 
@@ -1409,6 +1414,20 @@ def test_files_of_users(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not {*lists.feature_names} & {*options.get("exclude", ())}
         for name, value in columns.items():
             assert gains(lists, name)[0] == pytest.approx(value)
+
+
+def test_a_workbook_is_no_other_archive(tmp_path: Path) -> None:
+    path = tmp_path / "lists.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name in ("[Content_Types].xml", "xl/workbook.xml"):
+            archive.writestr(name, "<xml/>")
+    for source, found in ((path, "a workbook, not a file"), (path.read_bytes(), "perhaps a work")):
+        with raises(DataError, "bad-encoding", line=1, match=found):
+            read_nbest(source)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with raises(DataError, "bad-encoding", line=1, match="perhaps a workbook"):
+        read_nbest(path)
 
 
 def test_fields_of_other_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

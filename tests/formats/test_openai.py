@@ -153,6 +153,36 @@ def test_positive_log_probabilities(write: Write, logprobs: tuple[float, ...], n
     assert bool(note) is bool(notes)
 
 
+@pytest.mark.filterwarnings("ignore:.*no log-probabilities")
+def test_answers_next_to_their_prompts() -> None:
+    """As users of LiteLLM keep them; lines of one conversation are one prompt."""
+    message = {"content": "a", "role": "assistant", "tool_calls": None, "function_call": None}
+    message |= {"provider_specific_fields": {"refusal": None}}
+    answer = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m"}
+    answer |= {"choices": [{"finish_reason": "stop", "index": 0, "message": message}]}
+    answer |= {"usage": {"total_tokens": 2, "completion_tokens_details": None}}
+    talk = [{"role": "system", "content": "s"}, {"role": "user", "content": "un chat"}]
+    prompts: list[dict[str, Any]] = [
+        *({"messages": talk}, {"request": {"model": "m", "messages": talk}}, {"request": talk}),
+        *({"prompt": "un chat"}, {"request": "un chat"}),
+    ]
+    for prompt in prompts:
+        row = {**prompt, "response": answer, "id": 7, "latency": 0.5}
+        for format in ("openai", "auto"):
+            lists = read_nbest([json.dumps(row)] * 2, format=format)
+            assert (lists.texts(0), lists.sources) == (["a"], ("un chat",))
+            assert lists.features.tolist() == [[2]]  # equal answers to one prompt are counted
+    alone = [json.dumps({"response": answer})] * 2
+    assert read_nbest(alone, format="openai").sizes.tolist() == [1, 1]
+    others = [{"messages": [*talk[k:]], "response": answer} for k in (0, 1)]
+    lists = read_nbest(list(map(json.dumps, others)), format="openai")
+    assert (lists.sizes.tolist(), lists.sources) == ([1, 1], ("un chat", "un chat"))
+    for lost, shown in ((None, "without answers"), ({"error": {"message": "slow"}}, "'slow'")):
+        rows = [json.dumps({"messages": talk, "response": of}) for of in (lost, answer)]
+        with raises(DataError, "bad-response", line=1, parameter="bad", match=shown):
+            read_nbest(rows, format="openai")
+
+
 def test_a_file_of_requests_that_is_not_one(write: Write) -> None:
     path = write(batch("1", choice("a", -1)))
     for line in (batch("1"), "{}", '{"custom_id": "1", "body": {"input": null}}', " "):

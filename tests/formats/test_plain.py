@@ -11,8 +11,10 @@ from support.raising import raises
 from support.table_content import table_content
 from support.user_files import Write
 
-from bpa_ppl import concatenate, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import concatenate, from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
+
+FIELD = Path(__file__).parent / "field" / "5"
 
 
 @pytest.fixture
@@ -90,3 +92,45 @@ def test_scores_behind_a_tab_are_no_text(write: Write, format: str) -> None:
     scores = write(*"1234567890", name="scores")
     with raises(DataError, "bad-line", parameter="scores", line=10, match="to two files, as docs"):
         read_nbest(path, format=format.format(scores))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_scores_before_the_texts(write: Write) -> None:
+    path = FIELD / "ctranslate2.txt"
+    nbest = read_nbest(path, format="plain:list_size=3")
+    assert nbest.feature_names == ("score",)
+    assert nbest.features[:4, 0].tolist() == [-0.033011, -0.315896, -0.389636, -0.4287]
+    assert nbest.texts(1)[0] == "train small house open open"
+    with raises(DataError, "bad-line", line=1, match=r"the format plain, .*\(list_size\)"):
+        read_nbest(path)
+    again = concatenate(iter_nbest(path, format="plain:list_size=3", chunk=1))
+    assert table_content(again) == table_content(nbest)
+    for name in ("score", "text"):
+        scores = write(*map(str, range(18)), name=name)
+        with raises(DataError, "duplicate", match=f"scores called {name}"):
+            read_nbest(path, format=f"plain:list_size=3,scores={scores}")
+    empty = read_nbest([b"-1e-2 |||", b"-7 ||| "], format="plain:list_size=2")
+    assert (empty.texts(0), empty.features[:, 0].tolist()) == (["", ""], [-0.01, -7])
+
+
+@pytest.mark.parametrize(
+    ("line", "row", "code"),
+    [
+        ("a cat", 2, "bad-line"),
+        ("-0.5 ||| a ||| b", 2, "bad-line"),
+        ("x ||| a cat", 2, "bad-number"),
+        ("nan ||| a cat", 2, "bad-number"),
+        ("0 ||| a cat", 1, "bad-line"),
+    ],
+)
+def test_lines_without_a_score_among_others(line: str, row: int, code: str) -> None:
+    lines = [line, "-0.5 ||| cat"] if row == 1 else ["-0.5 ||| cat", line]
+    parameter = "bad" if code == "bad-number" else None
+    with raises(DataError, code, line=row, parameter=parameter):
+        read_nbest(lines, format="plain:list_size=2")
+
+
+def test_a_text_like_a_score_is_not_written(tmp_path: Path) -> None:
+    nbest = from_lists([["0.5 ||| a"]], [[[]]], [])
+    with raises(DataError, "not-supported", match="read as its score"):
+        write_nbest(nbest, tmp_path / "texts", format="plain")

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from support.raising import raises
 from support.table_content import table_content
 from support.user_files import Write, talk
 
-from bpa_ppl import NBest, adapt, from_records, read_nbest, write_nbest
+from bpa_ppl import NBest, adapt, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 
 GOLDEN = Path(__file__).parent / "golden"
+FIELD = Path(__file__).parent / "field" / "5"
 Row = dict[str, Any]
 PAIR: Row = {"prompt": "q", "chosen": "a", "rejected": "b"}
 ARENA: Row = {"model_a": "X", "model_b": "Y", "winner": "X", "prompt": "q"}
@@ -148,7 +151,7 @@ def test_the_winner_is_a_model_or_a_tie(winner: str, place: list[int]) -> None:
 @pytest.mark.parametrize(
     ("change", "shown"),
     [
-        *(({"winner": of}, "winner is") for of in ("A", "x", "both_bad", "TIE", "response_c")),
+        *(({"winner": of}, "winner is") for of in ("A", "x", "response_c", "None")),
         *(({"winner": of}, "winner is") for of in (0, 1, True, ["X"], {"selected": "left"})),
         ({"model_b": "X"}, "winner is 'X'"),
         ({"model_a": "model_b", "winner": "model_b"}, "winner is 'model_b'"),
@@ -181,10 +184,67 @@ def test_names_of_models_are_optional(winner: str, expected: list[list[int]]) ->
     settings = "jsonl:response_a=COLUMN,response_b=COLUMN,winner=COLUMN"
     with raises(DataError, "unknown-format", parameter="format", line=1, match=settings):
         read(renamed)
-    with raises(DataError, "bad-line", line=1, match="winner is 'A': write one of model_a, model"):
-        read(PLAIN | {"winner": "A"})
     with raises(DataError, "missing-column", parameter="format", line=1, match="field model_b"):
         read(PLAIN | {"winner": winner, "model_a": "X"})
+
+
+SHEET = "csv:response_a=answer_a,response_b=answer_b,winner=choice"
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        *(("A", "B", "tie"), ("a", "B", "Tie"), ("1", "2", "both"), (1, 2, "neither")),
+        *((1.0, 2.0, "equal"), ("left", "right", "draw"), ("first", "second", "same")),
+        *(("model_1", "model_2", "tie (bothbad)"), ("Model A", "Model B", "both_bad")),
+        *(("response-a", "response-b", "No preference"), ("X", "Y", "tie")),
+        *(("item_1", "item_2", "tie"), ("left_model", "right_model", "tie")),
+    ],
+)
+def test_winners_are_labels_of_one_pair(labels: tuple[Any, ...]) -> None:
+    row = {"item_1": "house", "item_2": "home", "left_model": "X", "right_model": "Y"}
+    rows = [row | {"choice": label} for label in labels]
+    settings = "response_a=item_1,response_b=item_2,winner=choice"
+    settings += ",model_a=left_model,model_b=right_model"
+    lists = read(*rows, format=f"jsonl:{settings}")
+    assert outcome(lists) == [[0], [1], []]
+    plain = {"response_a": "a", "response_b": "b", "model_a": "X", "model_b": "Y"}
+    if labels[0] not in row:
+        assert outcome(from_records([plain | {"winner": label} for label in labels])) == [
+            [0],
+            [1],
+            [],
+        ]
+
+
+def test_a_sheet_of_choices() -> None:
+    path = FIELD / "ab.csv"
+    lists = read_nbest(path, format=SHEET)
+    assert [outcome(lists)[k] for k in (0, 2, 4)] == [[1], [], [0]]
+    assert lists.texts(0)[0] == "comes letter small train evening"
+    choices = path.read_text().replace(",A\n", ",0\n").replace(",B\n", ",1\n")
+    with raises(DataError, "bad-line", line=6, match=r"choice is '0'.*\('1', 'tie', '0'\)"):
+        read_nbest(choices.encode(), format=SHEET)
+
+
+@pytest.mark.parametrize("labels", [("A", "right"), ("2", "0"), ("X", "A"), ("model_a", "a"), "AC"])
+def test_labels_of_two_pairs_are_an_error(labels: Any, write: Write) -> None:
+    """In lines that are read at once, and far behind the first ones."""
+    first, second = labels
+    with raises(DataError, "bad-line", line=2, match=f"'{first}', '{second}'"):
+        read(*(ARENA | {"winner": label} for label in labels))
+    rows = [ARENA | {"winner": first, "prompt": "q" * 1000}] * 9000 + [ARENA | {"winner": second}]
+    with raises(DataError, "bad-line", line=9001, match=f"'{first}', '{second}'"):
+        for _ in iter_nbest(write(*map(json.dumps, rows))):
+            pass
+
+
+def test_a_label_that_names_both_answers_is_an_error() -> None:
+    swapped = {"model_a": "B", "model_b": "A"}
+    assert outcome(read(ARENA | {"model_a": "A", "model_b": "B", "winner": "B"})) == [[1]]
+    for change in (swapped | {"winner": "A"}, {"model_a": "tie", "winner": "tie"}):
+        with raises(DataError, "bad-line", line=1, match="which answer won"):
+            read(ARENA | change)
 
 
 def test_lists_of_texts_are_to_be_converted() -> None:
@@ -207,6 +267,17 @@ def test_names_of_columns_in_the_format(write: Write, form: str, mark: str) -> N
     for wrong in ("rejected=worst", "rejected=worse,prompt=worst"):
         with raises(DataError, "missing-column", line=1, parameter="format", match="worst"):
             read_nbest(path, format=f"{form}:chosen=better,{wrong}")
+
+
+@pytest.mark.parametrize("printed", [repr, json.dumps, lambda of: str(np.array(of))])
+def test_turns_in_cells_are_an_error(printed: Callable[[Any], str], write: Write) -> None:
+    cell = printed(talk("so?", "a")).replace('"', '""')
+    path = write("question,better,worse", "q,a,b", f'q,a,"{cell}"')
+    with raises(DataError, "bad-data", line=3, match=r"3: worse is .\[\{"):
+        read_nbest(path, format="csv:prompt=question,chosen=better,rejected=worse")
+    path = write("question,better,worse", f'q,"{cell}",b')
+    with raises(DataError, "bad-data", line=2, match=r"2: better is .\[\{"):
+        read_nbest(path, format="csv:id=question,text=better")
 
 
 # --- rows without a judgement or an answer -------------------------------------------------------

@@ -79,7 +79,8 @@ def convert(
         extract: Answers of LLMs: a regular expression that finds the candidate in an answer, by
             its first group or the whole match.
         qrels: trec: judgements of the documents.
-        baseline: arenahard: the name of the baseline (default: baseline).
+        baseline: arenahard: the name of the baseline of files without a field baseline (default:
+            baseline).
         question: argilla: the name of the question (default: better); ranked: the field of the
             prompt (default: prompt).
         first: labelstudio, argilla: the field of the first text (default: first); ranked: that of

@@ -78,12 +78,13 @@ _ARENA_HARD: dict[str, Any] = {
     "games": list[dict[str, Any] | None],
     "question_id?": str,
     "uid?": str,
+    "baseline?": str,
 }
 #: Verdicts of Arena-Hard, and the place of the better answer in the first game; None is a tie.
 _VERDICTS = {"A>>B": 0, "A>B": 0, "A=B": None, "B>A": 1, "B>>A": 1}
 
 
-def arenahard(records: Iterable[Any], *, baseline: str = "baseline", bad: str = "error") -> Lists:
+def arenahard(records: Iterable[Any], *, baseline: str | None = None, bad: str = "error") -> Lists:
     """Return the lists of judgements of Arena-Hard: the baseline and a model, once a question.
 
     In the first game A is the baseline, in the second one B. Strong verdicts (`A>>B`) count as
@@ -91,19 +92,23 @@ def arenahard(records: Iterable[Any], *, baseline: str = "baseline", bad: str = 
 
     Args:
         records: the judgements.
-        baseline: the name of the baseline, which the file does not have.
+        baseline: the name of the baseline of files without the field `baseline`, which has several;
+            "baseline" by default.
         bad: what to do about a game without a verdict: "error", or "drop" to leave it out.
 
     Raises:
-        DataError: if a record is not such a judgement.
+        DataError: if a record is not such a judgement, or is of another baseline.
 
     >>> arenahard([{"uid": "q", "model": "m", "games": [{"score": "B>A"}, {"score": "A=B"}]}])
     [{'id': 'q m', 'candidates': [{'text': 'baseline', 'system': 'baseline'}, ...
     """
     what, lists, failures = "a judgement of Arena-Hard", Lists(), Failures(bad)
     for record in iter_records(records):
-        model, games, question, identifier = record.read(what, _ARENA_HARD)
+        model, games, question, identifier, named = record.read(what, _ARENA_HARD)
         question = question or identifier
+        if None not in (baseline, named) and baseline != named:
+            problem = f"its baseline is {quote(named)}, not {quote(baseline)}: leave out the option"
+            raise record.error(f"{problem} baseline", parameter="baseline")
         if question is None or len(games) > 2:
             record.refuse(what, "it needs a question_id or uid, and at most two games")
         preferences, ties = [], []
@@ -119,9 +124,10 @@ def arenahard(records: Iterable[Any], *, baseline: str = "baseline", bad: str = 
             else:
                 place = 1 - place if number else place
                 preferences.append([place, 1 - place])
-        models = [{"text": name, "system": name} for name in (baseline, model)]
-        of_list = {"id": f"{question} {model}", "candidates": models}
-        others = keep_others(record, "model", "question_id", "uid")
+        systems = named or baseline or "baseline", model
+        models = [{"text": name, "system": name} for name in systems]
+        of_list = {"id": " ".join([question, *systems[named is None :]]), "candidates": models}
+        others = keep_others(record, "model", "question_id", "uid", "baseline")
         lists.append({**of_list, "preferences": preferences, "ties": ties, **others})
     failures.report()
     return lists

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +10,10 @@ from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError
 from bpa_ppl.extras.convert import alpacaeval, arenahard, argilla, labelstudio, mtbench
+from bpa_ppl.extras.convert.records import read_json
 
 Row = dict[str, Any]
-
+FIELD = Path(__file__).resolve().parents[2] / "formats" / "field" / "5"
 
 ALPACA: Row = {"instruction": "Name a fruit", "output_1": "apple", "output_2": "a carrot"}
 ALPACA |= {"generator_1": "base", "generator_2": "mine", "annotator": "judge", "dataset": "d"}
@@ -94,6 +96,19 @@ def test_games_without_a_score(failed: list[Any]) -> None:
 def test_other_rows_are_no_judgements_of_arena_hard(row: Row, shown: str) -> None:
     with raises(DataError, "bad-line", line=1, match=shown):
         arenahard([row])
+
+
+def test_baselines_of_arena_hard_are_those_of_the_field() -> None:
+    rows = list(read_json(FIELD / "arenahard2.jsonl"))
+    other = {**rows[0].value, "baseline": "gemini"}
+    lists = arenahard([*(row.value for row in rows[:3]), other])
+    assert [of["id"] for of in lists[::3]] == ["u0 o3-mini new", "u0 gemini new"]
+    systems = [[one["system"] for one in of["candidates"]] for of in lists]
+    assert systems == [["o3-mini", "new"]] * 3 + [["gemini", "new"]]
+    assert (lists[0]["preferences"], "baseline" in lists[0]) == ([[0, 1], [0, 1]], False)
+    with pytest.raises(DataError, match="its baseline is 'o3-mini', not 'gpt'"):
+        arenahard(rows, baseline="gpt")
+    assert len(arenahard(rows[:2], baseline="o3-mini")) == 2
 
 
 PAIR: Row = {"question_id": 81, "turn": 1, "model_1": "x", "model_2": "y", "judge": ["j", "pair"]}
