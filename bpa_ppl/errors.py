@@ -92,6 +92,16 @@ def quote(value: object, limit: int = _QUOTED) -> str:
     return repr("…".join(texts))
 
 
+def _quote_name(name: str) -> str:
+    """Return a name as options of several names read it: in double quotes if it has a comma.
+
+    >>> _quote_name("lm"), _quote_name("loss, log")
+    ('lm', '"loss, log"')
+    """
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"' if "," in name or name.startswith('"') else name
+
+
 def write_option(
     option: str, value: str | Iterable[str], *, number: str = "", parameter: str = ""
 ) -> str:
@@ -109,7 +119,8 @@ def write_option(
     "--default lm=WEIGHT; in Python defaults={'lm': WEIGHT}"
     """
     texts, equals = [value] if isinstance(value, str) else list(value), f"={number}" * bool(number)
-    words = " ".join(f"--{option} {shlex.quote(text)}{equals}" for text in texts)
+    written = texts if isinstance(value, str) else map(_quote_name, texts)
+    words = " ".join(f"--{option} {shlex.quote(text)}{equals}" for text in written)
     shown = repr(value if isinstance(value, str) else texts)
     if number:
         shown = f"{{{', '.join(f'{text!r}: {number}' for text in texts)}}}"

@@ -89,9 +89,10 @@ app = App(
     "Researchers: compare samplers of a NumPyro model, check and trace any draws.\n\n"
     "Python programmers: import bpa_ppl, and choose by a Reranker.\n\n"
     "MT, speech and LLM engineers: adapt to judged lists, rerank new ones.",
-    help_epilogue="Options with ... can be repeated. Exit codes: 0 done, 2 bad data or usage, 3 "
-    "posterior not converged, 129 hangup, 130 interrupted, 141 output closed by its reader, 143 "
-    "terminated.",
+    help_epilogue="Options with ... can be repeated. Several names are separated by spaces or "
+    "commas; a name with a comma is in double quotes, as in '\"loss, log\"'. Exit codes: 0 done, 2 "
+    "bad data or usage, 3 posterior not converged, 129 hangup, 130 interrupted, 141 output closed "
+    "by its reader, 143 terminated.",
     help_format="plaintext",
     version=f"bpa_ppl {version('bpa_ppl')}",
     group_commands=_BOXES[_HELP],
@@ -191,6 +192,14 @@ def _option_names(words: Sequence[str]) -> dict[str, str]:
     return {one.field_info.name: one.name for one in options if one.parse and one.names}
 
 
+def _find_greedy(words: Sequence[str]) -> str | None:
+    """Return the last option among the words that takes several names."""
+    command = app.parse_commands(list(words))[1][-1]
+    options = command.assemble_argument_collection()
+    names = {name for one in options if one.parameter.consume_multiple for name in one.names}
+    return next((word for word in reversed(words) if word in names), None)
+
+
 def _explain_words(error: CycloptsError, words: Sequence[str]) -> UsageError:
     """Return what is wrong with the words of a command line."""
     command = " ".join(["bpa", *(error.command_chain or ())])
@@ -202,6 +211,8 @@ def _explain_words(error: CycloptsError, words: Sequence[str]) -> UsageError:
         return UsageError(str(error))
     missing = error.argument
     problem = f"give {missing.name}"
+    if not missing.name.startswith("-") and (greedy := _find_greedy(words)):
+        problem += f" before {greedy}, which takes all words that follow it"
     if missing.name.startswith("-"):
         hints = {missing.hint, *get_args(missing.hint)}
         is_file = missing.required or not hints.isdisjoint({Path, list[Path]})
