@@ -18,6 +18,7 @@ and a program can register one for its own process: `SAMPLERS.register("mine", M
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -173,6 +174,24 @@ def read_settings(text: str, title: str) -> dict[str, Any]:
             rule = f"settings of {title} are written NAME=VALUE"
             raise wrong_value(rule, part, code="invalid-setting")
     return {n: v[0] if len(v) == 1 else tuple(v) for n, v in values.items()} | entries
+
+
+def write_settings(name: str, settings: Mapping[str, Any]) -> str:
+    """Return a component and its settings as text, which `read_settings` reads.
+
+    >>> write_settings("csv", {"id": "segment, by document", "first_id": 1})
+    'csv:"id=segment, by document",first_id=1'
+    >>> write_settings("plain", {"scores": ("lm.npy", "tm.npy")}), write_settings("moses", {})
+    ('plain:scores=lm.npy,tm.npy', 'moses')
+    """
+    parts = []
+    for setting, value in settings.items():
+        values = value if isinstance(value, tuple | list) else [value]
+        texts = [str(of).lower() if isinstance(of, bool) else str(of) for of in values]
+        parts += [f"{setting}={texts[0]}", *texts[1:]] if texts else []
+    row = io.StringIO()
+    csv.writer(row, lineterminator="").writerow(parts)
+    return f"{name}:{row.getvalue()}" if parts else name
 
 
 def read_name(text: str) -> str:

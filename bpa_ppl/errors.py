@@ -16,9 +16,10 @@ from __future__ import annotations
 import re
 import reprlib
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, NamedTuple
 
 #: The codes of errors and what they mean. A code stays the same when a message changes.
 CODES = {
@@ -242,6 +243,27 @@ class BpaError(Exception):
         self.code = code or self.code
 
 
+#: In a line to type, stand for the name of a column, and for a number, which the user chooses.
+COLUMN, VALUE = "COLUMN", "VALUE"
+
+
+class Remedy(NamedTuple):
+    """Arguments of a reader that may help: `formats.advice` tries them, and writes those that do.
+
+    Attributes:
+        words: what they do: "drop such candidates". Of remedies with the same words, the first one
+            that helps is written.
+        arguments: of `read_nbest` that change.
+        settings: of the format that change; None takes one away.
+        columns: names of which some stand in place of the values COLUMN, which the user chooses.
+    """
+
+    words: str
+    arguments: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any] | None = None
+    columns: Sequence[str] = ()
+
+
 class DataError(BpaError, ValueError):
     """The content of a file, or of an object built from one, cannot be used.
 
@@ -252,12 +274,16 @@ class DataError(BpaError, ValueError):
         line: the 1-based line of the file.
         parameter: the parameter that the error is about, where there is one.
         code: a stable name of the kind of error.
+        remedies: how to correct it, if the message says only what is wrong: texts, and arguments of
+            the reader, which are no part of the message until they were tried.
 
     >>> error = DataError("LM0 is not a number: correct the line", "dev.nbest", 7)
     >>> print(error)
     dev.nbest:7: LM0 is not a number: correct the line
     >>> error.path, error.line, error.code, error.exit_code
     ('dev.nbest', 7, 'bad-data', 2)
+    >>> print(DataError("LM0 is 'a'", remedies=["write numbers", Remedy("drop", {"bad": "drop"})]))
+    LM0 is 'a': write numbers
     """
 
     code = "bad-data"
@@ -270,10 +296,14 @@ class DataError(BpaError, ValueError):
         *,
         parameter: str | None = None,
         code: str | None = None,
+        remedies: Sequence[str | Remedy] = (),
     ) -> None:
-        super().__init__(message, parameter=parameter, code=code, location=locate(path, line))
+        texts = [remedy for remedy in remedies if isinstance(remedy, str)]
+        whole = f"{message}: {', or '.join(texts)}" if texts else message
+        super().__init__(whole, parameter=parameter, code=code, location=locate(path, line))
         self.path = path
         self.line = line
+        self.problem, self.remedies = message, tuple(remedies)
 
 
 class UsageError(BpaError, ValueError):

@@ -47,6 +47,8 @@ _BINARY = {
     b"PK\x03\x04": "a workbook or another archive, not a file of text: save the table as CSV, in "
     "pandas with pandas.read_excel(PATH).to_csv('lists.csv', index=False)",
 }
+_BEGINNING = 1 << 22  # bytes of a text that are read again at most
+_LINES_AFTER = 200  # that are read again, after one with an error
 _MOST_LINKS = 40  # that lead to one file, as in Linux
 _PART = ".bpa-"  # begins the names of temporary files
 
@@ -145,6 +147,31 @@ class InputFile:
         self.origin = origin_name(path)
         self._chunks = _plain_bytes(path)
         self._begun: list[bytes] = []
+        self._read = bytearray()  # the beginning of what was read
+
+    def reread(self, line: int | None = None) -> tuple[AnyInput, bool]:
+        r"""Return what reads the beginning of the file again, and whether that is all of it.
+
+        Of a text these are at most 4 MiB; else it is the file.
+
+        Args:
+            line: after which 200 lines are enough.
+
+        >>> file = InputFile([b"a cat", b"a dog"])
+        >>> list(file.chunks()), file.reread()
+        ([b'a cat\na dog\n'], (b'a cat\na dog\n', True))
+        """
+        if not (self._begun or self._read):
+            return self.path, True
+        unread = self._all_chunks()
+        while (whole := len(self._read) < _BEGINNING) and next(unread, None) is not None:
+            pass
+        lines = bytes(self._read).splitlines(keepends=True)
+        if not whole:
+            lines = lines[:-1]
+        if line is not None and len(lines) > line + _LINES_AFTER:
+            lines, whole = lines[: line + _LINES_AFTER], False
+        return b"".join(lines), whole
 
     @property
     def first_line(self) -> bytes:
@@ -192,9 +219,12 @@ class InputFile:
             yield copy.name
 
     def _all_chunks(self) -> Iterator[bytes]:
-        begun, self._begun = self._begun, []
-        yield from begun
-        yield from self._chunks
+        while (
+            chunk := self._begun.pop(0) if self._begun else next(self._chunks, None)
+        ) is not None:
+            if len(self._read) < _BEGINNING:
+                self._read += chunk
+            yield chunk
 
 
 def read_chunks(path: AnyInput) -> Iterator[bytes]:
@@ -366,7 +396,7 @@ def decode(data: bytes, path: AnyInput, line: int) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        remedy = "give a file of text" if data[:4] == b"\x89HDF" else "convert the file with iconv"
+        remedy = "give a file of text" if data[:4] == b"\x89HDF" else "save it as UTF-8"
         problem = f"byte 0x{data[error.start]:02x} is not UTF-8 text: {remedy}"
         number = line + data.count(b"\n", 0, error.start)
         raise DataError(problem, origin_name(path), number, code="bad-encoding") from error
@@ -711,7 +741,7 @@ def access_error(path: AnyInput, error: OSError | ValueError, done: str) -> Data
     elif isinstance(error, IsADirectoryError):
         reason = f"this is a folder and cannot be {done}: add the name of a file"
     elif isinstance(error, PermissionError):
-        reason = f"permission denied: it cannot be {done} by this user, change its mode with chmod"
+        reason = f"permission denied: it cannot be {done} by this user, change its permissions"
     else:
         reason = f"it could not be {done}: {getattr(error, 'strerror', None) or error}"
     return DataError(reason, origin_name(path) if reading else str(path), code=code)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import reprlib
-import shlex
 from codecs import BOM_UTF8
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,8 +19,9 @@ from bpa_ppl.errors import DataError, quote
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: How files of other programs become lists.
-CONVERT = "`bpa convert --help` names the files of other programs that it converts"
+#: How files of other programs are read.
+RECIPE_PAGE = "docs/how-to/other-files.md"
+RECIPES = f"convert the file as {RECIPE_PAGE} shows"
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 TOO_DEEP = "objects nest too deeply, or an integer has more than 4,000 digits: correct it"
 _AT_ONCE = 1 << 30  # bytes that Arrow reads at once
@@ -323,48 +323,18 @@ def parse_strictly(
             values.append(parse_json(text, origin, number, parameter))
         except DataError as error:
             begun, rest = text.strip(), b"\n".join(lines[number - first :]).decode(errors="ignore")
-            value: Any = [] if begun == "[" else {}
             end = 0
             with suppress(ValueError, RecursionError):
-                value, end = json.JSONDecoder().raw_decode(rest.strip())
+                _, end = json.JSONDecoder().raw_decode(rest.strip())
             several = end > 0 and begun[end:].lstrip()[:1] == "{"
             if end <= len(begun) and begun not in ("{", "[") and not several:
                 raise
             problem = "several objects in a line" if several else "JSON on several lines"
-            problem += f": {advise_lines(origin, value)}"
+            problem += f": write an object on each line, or {RECIPES}"
             raise DataError(
                 problem, origin, number, parameter=parameter, code="bad-line"
             ) from error
     return values, numbers
-
-
-def find_rows(value: Any) -> str | None:
-    """Return the field of an object that is a list of objects; None unless there is one.
-
-    >>> find_rows({"version": 2, "data": [{"id": 0}]}), find_rows({"id": 0})
-    ('data', None)
-    """
-    fields = value if isinstance(value, dict) else {}
-    several = [name for name, of in fields.items() if of and isinstance(of, list)]
-    rows = [name for name in several if {dict}.issuperset(map(type, fields[name]))]
-    return rows[0] if len(rows) == 1 else None
-
-
-def advise_lines(origin: str, value: Any) -> str:
-    """Return how a file of JSON gets an object on each line.
-
-    Args:
-        origin: the name of the file.
-        value: an array, or an object, perhaps with the rows in one of its fields.
-
-    >>> advise_lines("my lists.json", [{}])
-    "write an object on each line, `jq -c '.[]' 'my lists.json' > lists.jsonl`; `bpa convert ..."
-    """
-    rows = find_rows(value)
-    path = ".[]" if isinstance(value, list) else "." if rows is None else f".{json.dumps(rows)}[]"
-    name = "FILE" if origin.startswith("<") else shlex.quote(origin)
-    line = f"jq -c {shlex.quote(path)} {name} > lists.jsonl"
-    return f"write an object on each line, `{line}`; {CONVERT}"
 
 
 def parse_json(text: str, origin: str, first: int = 1, parameter: str | None = None) -> Any:

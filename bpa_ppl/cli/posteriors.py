@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Unpack
 
@@ -16,12 +18,14 @@ from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.diagnostics.check.check import check_opened
 from bpa_ppl.diagnostics.check.report import refuse_unconverged
 from bpa_ppl.diagnostics.page import write_page
-from bpa_ppl.errors import NotConverged, UsageError, list_names
+from bpa_ppl.errors import DataError, NotConverged, UsageError, list_names
 from bpa_ppl.evaluation.provenance import signature
 from bpa_ppl.evaluation.raters import compare_raters
 from bpa_ppl.features.recipe import roles_for
+from bpa_ppl.formats.advice import advise
 from bpa_ppl.formats.format import AUTO, resolve_format
 from bpa_ppl.formats.weight_files import write_weights
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.files import name_file
 from bpa_ppl.posterior.opening import open_draws, open_to_show
 from bpa_ppl.weight_draws import as_weight_draws, read_weight_draws, show_standardised
@@ -194,8 +198,17 @@ def rerank(
         nbest, roles_for(draws), reading.references, reading.sources, empty=empty
     )
     files: dict[str, Any] = {"probabilities": probabilities, "ask": ask, "aligned": aligned}
-    with use_scheduler(scheduler):
-        summary = rerank_to(tables, reranker, output, details, **files)
+
+    def read_again(changes: Mapping[str, Any]) -> Iterator[NBest]:
+        again = replace(reading, formats=replace(reading.formats, format=changes["format"]))
+        yield next(again.formats.tables(nbest, roles_for(draws)))
+
+    try:
+        with use_scheduler(scheduler):
+            summary = rerank_to(tables, reranker, output, details, **files)
+    except DataError as error:
+        reader = resolve_format(reading.formats.format)
+        raise advise(error, read_again, reader=reader) from error.__cause__
     if aligned is not None and aligned.filled:
         missing = format_count(aligned.filled, "sentence")
         shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)

@@ -16,13 +16,14 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import DataError, Remedy, UsageError, quote
 from bpa_ppl.evaluation.compare_ways import BaselineComparison, NewChoices, read_comparison
 from bpa_ppl.evaluation.gain import choose_recorded_gain, has_inputs, uses_preferences
 from bpa_ppl.evaluation.paired import Scoreboard, ScoreChange, choose_metrics, find_changed
 from bpa_ppl.evaluation.simple_ways import BaselineRow, Way
 from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl
+from bpa_ppl.formats.schema import count_from
 from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import warn_of_misplaced
@@ -195,9 +196,9 @@ class AlignedTexts:
         numbers = choices.lists.sentence_ids.tolist()
         for number, name, text in zip(numbers, choices.ids, choices.texts, strict=True):
             if number < self._first_id:
-                message = f"sentence id {name} is below the first id, {self._first_id}: give the "
-                message += f"id of the first sentence with the format, auto:first_id={number}"
-                raise DataError(message, parameter="format")
+                message = f"sentence id {name} is below the first id, {self._first_id}"
+                remedies = ["correct it", count_from(number)]
+                raise DataError(message, parameter="format", remedies=remedies)
             if number < self._next or number in self._waiting:
                 message = f"two lists of sentence {name}: give each sentence one list"
                 raise DataError(message, code="duplicate")
@@ -231,14 +232,17 @@ class AlignedTexts:
             if isinstance(self._after, str):  # numbered by us: the line in the text says more
                 sentence = f"line {index + 1} of the sources, after sentence {self._after}"
             if self._gaps == "error":
-                remedy = "correct the first id"
+                remedies: list[str | Remedy] = [
+                    "write its source or an empty line (--gaps)",
+                    "write JSON lines with the ids, to a name that ends in .jsonl",
+                ]
                 if not index and self._waiting:
-                    remedy = f"give the first id in the format, auto:first_id={min(self._waiting)}"
+                    remedies.append(count_from(min(self._waiting)))
                 raise DataError(
                     f"no list for {sentence}, so the lines of the output would not match those of "
-                    f"the source: write its source or an empty line, JSON lines with the ids (a "
-                    f"name that ends in .jsonl), or {remedy}",
+                    "the source",
                     parameter="gaps",
+                    remedies=remedies,
                 )
             source = self._sources[index] if number < self._end else self._empty.get(number)
             if self._gaps == "source" and source is None:

@@ -193,7 +193,7 @@ def _explain_frames(frames: Mapping[str, str]) -> str:
     """Return what a program gets in place of data frames and their columns, as a sentence."""
     listed = list_names(f"{name} (a {kind})" for name, kind in frames.items())
     problem = f"the model gets a NumPy array without names in place of {listed}"
-    return f"{problem}: pass each column that it needs as an argument, such as frame['x']"
+    return f"{problem}: pass each column that it needs as an argument"
 
 
 def _read_argument(
@@ -233,7 +233,7 @@ def _read_argument(
         if array.dtype.kind not in "biuf":
             where = f"the column {name}" if name is not None else "a column"
             problem = f"{where} of the argument {title} has the type {column.dtype}, not numbers"
-            remedy = "encode texts, for example by pandas.factorize, and fill or leave out gaps"
+            remedy = "encode texts as integers, and fill or leave out gaps"
             raise UsageError(f"{problem}: {remedy}", parameter="args", code="bad-number")
     return np.array(value.to_numpy())
 

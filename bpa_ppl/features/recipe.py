@@ -26,9 +26,19 @@ from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl._runtime.values import abbreviate
 from bpa_ppl.adaptation_record import AdaptationRecord, GainColumn, RecipeRecord, SourceRecord
-from bpa_ppl.errors import DataError, UsageError, list_names, locate, unknown_name, write_option
+from bpa_ppl.errors import (
+    COLUMN,
+    DataError,
+    Remedy,
+    UsageError,
+    list_names,
+    locate,
+    unknown_name,
+    write_option,
+)
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
+from bpa_ppl.formats.advice import advise
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.roles import ALL, Patterns, Roles, make_roles, require_columns, to_patterns
 from bpa_ppl.gains.column import Column
@@ -60,7 +70,6 @@ MovedFiles = Mapping[str, str | Path | Sequence[str | Path]]
 #: Names, labels or patterns of columns.
 Names = str | Iterable[str] | None
 _STORED = "feature_source_{}"
-_NAMED = 8  # columns that an error proposes by name
 _MAX_SIZE = 64 << 30  # bytes of a file that a posterior names
 
 
@@ -399,16 +408,25 @@ def require_features(
     excluded = list(filter(Patterns.of(exclude).fit, numbers))
     numbers = [name for name in numbers if name not in excluded]
     problem = f"no features are named: {describe_numbers(lists)}"
+    words = "name those that new lists have, too"
+    remedies: list[str | Remedy] = []
     if excluded and not numbers:
         problem = f"no features are left, because {list_names(excluded)} "
-        problem += f"{'is' if len(excluded) == 1 else 'are'} excluded: exclude fewer columns, or "
-        problem += f"add features that need only texts ({write_option('add', OF_TEXTS)})"
+        problem += f"{'is' if len(excluded) == 1 else 'are'} excluded"
+        remedies.append("exclude fewer columns")
     elif numbers:
-        names = numbers if len(numbers) <= _NAMED else [ALL]
-        problem += f": name those that new lists have, too ({write_option('features', names)})"
+        remedies.append(Remedy(words, {"features": [COLUMN]}, columns=numbers))
     else:
-        problem += f": add features that need only texts ({write_option('add', OF_TEXTS)})"
-    raise DataError(problem, lists.origin, parameter="features", code="missing-feature")
+        remedies.append("give lists with columns of numbers")
+    remedies.append(Remedy("add features that need only texts", {"add": OF_TEXTS}))
+
+    def read_again(changes: Mapping[str, Any]) -> Iterator[NBest]:
+        for name in changes.get("features", ()):
+            read_column(lists, name)
+        yield make_adder(resolve_sources(changes.get("add", ())))(lists.select([0])).lists
+
+    details: Any = {"parameter": "features", "code": "missing-feature", "remedies": remedies}
+    raise advise(DataError(problem, lists.origin, **details), read_again)
 
 
 def describe_unused(names: Sequence[str]) -> str:

@@ -45,10 +45,10 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import LARGEST
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl._runtime.streams import InputFile, origin_name, read_chunks
-from bpa_ppl._runtime.values import abbreviate, json_object
+from bpa_ppl._runtime.values import RECIPES, abbreviate, json_object
 from bpa_ppl.errors import quote
 from bpa_ppl.formats.block import Block
-from bpa_ppl.formats.format import OPENAI, NBestFormat
+from bpa_ppl.formats.format import NAME_SERVER, OPENAI, NBestFormat
 from bpa_ppl.formats.located import LocatedRecord, find, iter_json
 from bpa_ppl.formats.samples import Samples, make_extractor, name_prompts, token_statistics
 from bpa_ppl.formats.schema import Schema
@@ -265,9 +265,8 @@ def _read_response(record: LocatedRecord, forms: Sequence[Form]) -> Response:
     if error or (batch and is_empty and forms[0].part and record.has("response")):
         return Response((), name, error=error, batch=batch)
     if forms[0].part and not body.has("choices"):
-        problem = "no field choices, so this is not a response of a chat or completion API: name "
-        problem += "the server in the format; `bpa convert --help` names those and other kinds"
-        raise record.error(problem, parameter="format")
+        problem = "no field choices, so this is not a response of a chat or completion API"
+        raise record.error(problem, parameter="format", remedies=[*NAME_SERVER, RECIPES])
     form = next(
         (of for of in forms if body.has(re.split(r"\W", of.answers or of.text)[0])), forms[-1]
     )

@@ -23,7 +23,7 @@ from bpa_ppl.lists.ids import id_key
 from bpa_ppl.lists.nbest import (
     Column,
     NBest,
-    advise_values,
+    fill_or_exclude,
     missing_values,
     name_candidate,
     take,
@@ -309,10 +309,9 @@ class _Tables:
             extras |= lacking
             numbers = {n: of for n, of in numbers.items() if n not in lacking}
         elif new := [n for n in numbers if self._features is not None and n not in self._features]:
-            problem = f"{new[0]} is missing for all candidates before: "
-            problem += advise_values(new[:1], by_name=True)
-            line, code = int(lines[0]), "missing-feature"
-            raise DataError(problem, origin, line, parameter="missing", code=code)
+            problem = f"{new[0]} is missing for all candidates before"
+            remedies = fill_or_exclude(new[:1])
+            raise self.schema.error(problem, lines[0], "missing-feature", "missing", remedies)
         elif lacking:
             raise missing_values(lacking, candidate, origin, lines, parameter="missing")
         elif self._features is None:

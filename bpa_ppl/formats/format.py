@@ -15,7 +15,7 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.streams import AnyPath, InputFile, atomic_writer, text_lines
 from bpa_ppl._runtime.values import json_object
 from bpa_ppl.components import Component, Registry, read_name
-from bpa_ppl.errors import BpaError, UsageError, unknown_name, wrong_value
+from bpa_ppl.errors import BpaError, Remedy, UsageError, unknown_name, wrong_value
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block
 from bpa_ppl.formats.preference_rows import SETTINGS
 from bpa_ppl.formats.records import read_rows
@@ -218,6 +218,8 @@ class WeightFormat(Component, frozen=True):
 #: Servers of LLMs whose answers are read: `bpa_ppl.formats.answers`; the first one is detected.
 OPENAI = "openai"
 SERVERS = ("anthropic", "bedrock", "cohere", "gemini", "llamacpp", "ollama", "responses")
+#: The formats of the servers, where an error may be about an answer of one.
+NAME_SERVER = tuple(Remedy("name the server in the format", {"format": name}) for name in SERVERS)
 #: In the order in which they are tried; `moses` accepts any line with its separator.
 NBEST_FORMATS: Registry[NBestFormat] = Registry(
     "format of n-best lists",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.named_columns import select_columns
 from bpa_ppl._runtime.names import find_positions, find_repeated
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, name_lists, quote, wrong_value
+from bpa_ppl.formats.advice import advise
 from bpa_ppl.formats.block import SOURCE
 from bpa_ppl.formats.build import build, join_columns
 from bpa_ppl.formats.records import parse_records
@@ -206,9 +207,18 @@ def from_records(
     require_one_of(bad, ("error", "drop"), "policy", "bad")
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_FIRST_ID:
         raise wrong_value("first_id must be an integer of at most 18 digits", first_id, "first_id")
-    schema = Schema(NBest.origin, bad, first_id, make_roles(features, exclude, missing))
-    block = parse_records(records, schema)
-    return next(build([block], schema, _to_entries(references, sources)))
+    roles, entries = make_roles(features, exclude, missing), _to_entries(references, sources)
+
+    def read(changes: Mapping[str, Any]) -> Iterator[NBest]:
+        changed = roles.changed(changes.get("exclude", ()), changes.get("missing"))
+        first = changes.get("first_id", first_id)
+        schema = Schema(NBest.origin, changes.get("bad", bad), first, changed)
+        return build([parse_records(records, schema)], schema, entries)
+
+    try:
+        return next(read({}))
+    except DataError as error:
+        raise advise(error, read) from error.__cause__
 
 
 def from_samples(

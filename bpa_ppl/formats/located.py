@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
@@ -14,10 +14,9 @@ from typing import Any, NamedTuple, NoReturn
 import msgspec
 
 from bpa_ppl._runtime.streams import decode
-from bpa_ppl._runtime.values import abbreviate, parse_json
-from bpa_ppl.errors import MEMORY, DataError, bad_value
+from bpa_ppl._runtime.values import RECIPES, abbreviate, parse_json
+from bpa_ppl.errors import MEMORY, DataError, Remedy, bad_value
 
-_REMEDY = "`bpa convert --help` names the kinds of files"
 _STEP = re.compile(r"([\w-]+)(\??)(\[(?:(\w+)=(\w+))?\])?")
 _CAMEL = re.compile("(?<=[a-z])([A-Z])")
 
@@ -38,15 +37,20 @@ class LocatedRecord(NamedTuple):
     number: int | None = None
 
     def error(
-        self, problem: str, code: str = "bad-line", parameter: str | None = None
+        self,
+        problem: str,
+        code: str = "bad-line",
+        parameter: str | None = None,
+        remedies: Sequence[str | Remedy] = (),
     ) -> DataError:
         """Return the error of this record."""
         problem = problem if self.number is None else f"record {self.number}: {problem}"
-        return DataError(problem, self.origin, self.line, parameter=parameter, code=code)
+        details: Any = {"parameter": parameter, "code": code, "remedies": remedies}
+        return DataError(problem, self.origin, self.line, **details)
 
     def refuse(self, what: str, problem: str) -> NoReturn:
         """Raise the error of a record that is not of its kind."""
-        raise self.error(f"not {what}: {problem}: {_REMEDY}")
+        raise self.error(f"not {what}: {problem}: {RECIPES}")
 
     def has(self, *names: str) -> bool:
         """Return whether the record is an object with all of some fields."""

@@ -28,7 +28,7 @@ from bpa_ppl._runtime.streams import (
     read_chunks,
     strip_compression,
 )
-from bpa_ppl._runtime.values import format_numbers, looks_numeric, read_number_lines
+from bpa_ppl._runtime.values import RECIPE_PAGE, format_numbers, looks_numeric, read_number_lines
 from bpa_ppl.components import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import ID, TEXT, Block
@@ -67,8 +67,7 @@ class Plain(NBestFormat, frozen=True):
         """
         if not self.list_size:
             raise UsageError(
-                "the format plain needs the number of candidates of each sentence: "
-                "plain:list_size=50",
+                "the format plain needs the number of candidates of each sentence: give list_size",
                 parameter="list_size",
                 code="missing-setting",
             )
@@ -78,10 +77,9 @@ class Plain(NBestFormat, frozen=True):
             if (tab := block.find(b"\t")) >= 0:
                 number = count + block.count(b"\n", 0, tab) + 1
                 problem = (
-                    "a tab, which plain texts do not have: if a score follows it, split texts "
+                    "a tab, which plain texts do not have: write texts and scores to two files, as "
+                    f"{RECIPE_PAGE} shows"
                 )
-                problem += "and scores, as `cut -f1` and `cut -f2` do, and name the file of scores "
-                problem += f"as in plain:list_size={self.list_size},scores=FILE"
                 raise schema.error(problem, number, parameter="scores")
             text = decode(block, schema.origin, count + 1).replace("\r\n", "\n")
             texts = text.removesuffix("\n").split("\n")
@@ -115,7 +113,7 @@ class Plain(NBestFormat, frozen=True):
             )
             if not names:
                 problem = "no features, so there is no file of scores"
-            advice = "plain:list_size=50,scores=scores.txt"
+            advice = "name one as the scores in the format" if names else "leave out scores"
             raise UsageError(f"{problem}: {advice}", parameter="scores", code="wrong-length")
         if unusable := [name for name in names if looks_numeric(name) or len(name.split()) != 1]:
             problem = f"the feature {quote(unusable[0])} is a number or has a space: rename it"
@@ -153,7 +151,7 @@ class Plain(NBestFormat, frozen=True):
         require_plain_texts(lists, tabs=False)
         warn_about_ids(lists)
         if len(lists) and (first := int(lists.sentence_ids[0])):
-            note = f"plain text has no ids: read the file with the format plain:first_id={first}"
+            note = f"plain text has no ids: read the file with the setting first_id={first}"
             warn_user(locate(lists.origin) + note)
         file.writelines(f"{lists.strings[i]}\n" for i in lists.string_index.tolist())
 

@@ -26,8 +26,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from bpa_ppl._runtime.values import CONVERT, abbreviate
-from bpa_ppl.errors import DataError, list_names, quote
+from bpa_ppl._runtime.values import RECIPES, abbreviate
+from bpa_ppl.errors import COLUMN, DataError, Remedy, list_names, quote
 from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, PREFERENCES, SOURCE, TEXT, TIES
 from bpa_ppl.lists.nbest import DROP
 
@@ -43,8 +43,6 @@ Fields = tuple[str, ...]
 _PAIR: Fields = (CHOSEN, REJECTED)
 _ARENA: Fields = (RESPONSE_A, RESPONSE_B, WINNER)
 _SYSTEM, _MODEL, _TIE = "system", "model", "tie"
-#: The kind of `bpa convert` for rows with several answers that are chosen or rejected.
-RANKED = "ranked"
 _ROLE, _CONTENT, _ASSISTANT = "role", "content", "assistant"
 _CHARACTERS_SHOWN = 400  # characters of the names of columns in a message
 _Error = Callable[..., DataError]
@@ -64,6 +62,15 @@ def find_answer_fields(names: Collection[str]) -> Fields | None:
     if CHOSEN in names or REJECTED in names:
         return _PAIR
     return _ARENA if any(all(name in names for name in form) for form in PAIRS[1:]) else None
+
+
+def find_named_form(names: Collection[str]) -> Fields | None:
+    """Return the fields of the form of preferences of which some are named; None if none is.
+
+    >>> find_named_form({"response_a", "response_b"}), find_named_form({"id"})
+    (('response_a', 'response_b', 'winner'), None)
+    """
+    return next((form for form in PAIRS if not set(names).isdisjoint(form)), None)
 
 
 class _Row:
@@ -86,15 +93,19 @@ class _Row:
         """Return the value of a field without which the row has no judgement or no answer."""
         if field not in self.record:
             fields = quote(", ".join(map(self.name, self.record)), _CHARACTERS_SHOWN)
+            named = Remedy(
+                "name it in the format", settings={field: COLUMN}, columns=list(self.record)
+            )
             raise self.error(
-                f"no field {self.name(field)} (the fields are {fields}): rename one, or name it in "
-                f"the format of a file, {field}=NAME; {CONVERT}",
+                f"no field {self.name(field)} (the fields are {fields})",
                 parameter="format",
                 code="missing-column",
+                remedies=["rename one", named, RECIPES],
             )
         if (value := self.record[field]) in (None, ""):
             problem = f"{self.name(field)} is {abbreviate(value)}"
-            raise self.error(f"{problem}: correct it, or drop such rows {DROP}", parameter="bad")
+            drop = Remedy("drop such rows", DROP.arguments)
+            raise self.error(problem, parameter="bad", remedies=["correct it", drop])
         return value
 
     def turns(self, field: str, value: list[Any]) -> list[dict[str, str]]:
@@ -104,7 +115,7 @@ class _Row:
             fields = {name: of for name, of in fields.items() if of is not None}
             if fields.keys() != {_ROLE, _CONTENT} or {*map(type, fields.values())} != {str}:
                 problem = f"{self.name(field)} has {abbreviate(turn)}, not a turn with a text as "
-                raise self.error(f"{problem}its {_ROLE} and its {_CONTENT} alone: {CONVERT}")
+                raise self.error(f"{problem}its {_ROLE} and its {_CONTENT} alone: {RECIPES}")
         if not value:
             raise self.error(f"{self.name(field)} has no turns: write at least one")
         return value
@@ -117,11 +128,8 @@ class _Row:
         if isinstance(value, dict) and isinstance(value.get(TEXT), str):
             return value, []
         if isinstance(value, list) and value and {str}.issuperset(map(type, value)):
-            names = {"question": PROMPT, "first": CHOSEN, "second": REJECTED}
-            renamed = {option: self.name(n) for option, n in names.items() if self.name(n) != n}
-            options = [f" --{option} {name}" for option, name in renamed.items()]
-            problem = f"{self.name(field)} is a list of texts: convert such rows with "
-            raise self.error(f"{problem}`bpa convert {RANKED}{''.join(options)}`")
+            problem = f"{self.name(field)} is a list of texts, not one answer"
+            raise self.error(f"{problem}: {RECIPES}")
         if not isinstance(value, list):
             problem = f"{self.name(field)} is {abbreviate(value)}: write a text, an object with a "
             raise self.error(f"{problem}{TEXT}, or turns with a {_ROLE} and a {_CONTENT}")
@@ -212,7 +220,7 @@ def parse_pair(
     (better, turns), (worse, other_turns) = map(row.answer, fields[:2])
     if turns != other_turns:
         names = " and ".join(map(row.name, fields[:2]))
-        raise row.error(f"the turns before the last ones of {names} differ: {CONVERT}")
+        raise row.error(f"the turns before the last ones of {names} differ: {RECIPES}")
     judgement: dict[str, Any] = {PREFERENCES: [[0, 1]]}
     if fields == _ARENA:
         named = MODEL_A in record or MODEL_B in record

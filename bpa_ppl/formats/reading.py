@@ -5,24 +5,34 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl._runtime.streams import AnyInput, InputFile, file_suffix, origin_name, require_text
-from bpa_ppl._runtime.values import CONVERT, advise_lines, find_rows, json_object
-from bpa_ppl.errors import DataError, list_names, quote, write_option, wrong_value
-from bpa_ppl.formats.block import CANDIDATES, ID, TEXT
+from bpa_ppl._runtime.streams import AnyInput, InputFile, file_suffix, require_text
+from bpa_ppl._runtime.values import RECIPES, json_object
+from bpa_ppl.errors import COLUMN, DataError, Remedy, quote, wrong_value
+from bpa_ppl.formats.advice import advise
+from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT
 from bpa_ppl.formats.build import build
-from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
-from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED, RESPONSE_A, RESPONSE_B, WINNER
+from bpa_ppl.formats.format import AUTO, NAME_SERVER, NBEST_FORMATS, NBestFormat, resolve_format
+from bpa_ppl.formats.preference_rows import CHOSEN, PROMPT, REJECTED
 from bpa_ppl.formats.records import OF_PANDAS, is_table
-from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
+from bpa_ppl.formats.references import (
+    AnyReferences,
+    AnySources,
+    SentenceLines,
+    load_references,
+    load_sources,
+)
 from bpa_ppl.formats.roles import AnyFeatures, Missing, make_roles
-from bpa_ppl.formats.schema import Schema, iter_field_names
+from bpa_ppl.formats.schema import Schema, iter_field_names, name_forms
 from bpa_ppl.lists.nbest import NBest
+
+#: Sentences of a table, where the beginning of a file is read again.
+_AT_ONCE = 64
 
 
 def read_nbest(
@@ -129,17 +139,43 @@ def iter_nbest(
     require_one_of(bad, ("error", "drop"), "policy", "bad")
     roles = make_roles(features, exclude, missing)
     without_candidates = {} if empty is None else empty
-    schema = Schema(origin_name(path), bad, chosen.first_id, roles, empty=without_candidates)
     entries = [] if references is None else [load_references(references)]
     entries += [] if sources is None else [load_sources(sources)]
     file = InputFile(path)
+    schema = Schema(file.origin, bad, chosen.first_id, roles, empty=without_candidates)
 
     def tables() -> Iterator[NBest]:
-        reader = _find_format(file, chosen)
-        of_format = schema_of(reader, schema)
-        yield from build(reader.blocks(file, of_format), of_format, entries, sentences=chunk)
+        reader: NBestFormat = resolve_format("jsonl")
+        try:
+            reader = _find_format(file, chosen)
+            yield from _read_tables(file, reader, schema, entries, chunk)
+        except DataError as error:
+            if all(isinstance(remedy, str) for remedy in error.remedies):
+                raise
+            beginning, whole = file.reread(error.line)
+
+            def read_again(changes: Mapping[str, Any]) -> Iterator[NBest]:
+                format = resolve_format(changes.get("format", reader))
+                changed = roles.changed(changes.get("exclude", ()), changes.get("missing"))
+                again = Schema(file.origin, changes.get("bad", bad), format.first_id, changed)
+                size = chunk if whole else min(chunk, _AT_ONCE)
+                return _read_tables(InputFile(beginning), format, again, entries, size)
+
+            raise advise(error, read_again, whole=whole, reader=reader) from error.__cause__
 
     return tables()
+
+
+def _read_tables(
+    file: InputFile,
+    reader: NBestFormat,
+    schema: Schema,
+    entries: Sequence[SentenceLines],
+    sentences: int,
+) -> Iterator[NBest]:
+    """Yield the lists of a file of some format."""
+    of_format = schema_of(reader, schema)
+    return build(reader.blocks(file, of_format), of_format, entries, sentences=sentences)
 
 
 def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
@@ -199,15 +235,12 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
     if record := json_object(line):
         if is_table(record):
             raise DataError(OF_PANDAS, file.origin, line=1, code="bad-line")
-        names = list_names(iter_field_names(record))
+        names = quote(", ".join(iter_field_names(record)), 400)
         problem = f"no {CANDIDATES}, no {ID} and {TEXT}, no {CHOSEN} and {REJECTED} (the fields "
-        problem += f"are {quote(names, 400)}): name them in the format, jsonl:{CANDIDATES}=NAME, "
-        problem += f"jsonl:{ID}=NAME,{TEXT}=NAME, jsonl:{CHOSEN}=NAME,{REJECTED}=NAME or "
-        problem += f"jsonl:{RESPONSE_A}=NAME,{RESPONSE_B}=NAME,{WINNER}=NAME"
-        if (rows := find_rows(record)) is not None:
-            advice = advise_lines(file.origin, record)
-            raise DataError(f"{problem}; if {rows} has the rows, {advice}", file.origin, **options)
-        raise DataError(f"{problem}; {CONVERT}", file.origin, **options)
+        problem += f"are {names})"
+        forms = name_forms(list(iter_field_names(record)))
+        remedies = [*NAME_SERVER, *_name_candidates(record), *forms, RECIPES]
+        raise DataError(problem, file.origin, remedies=remedies, **options)
     if re.match(rb"\s*(\{|\[\s*$|\[[\s{\[\d\"])", line):
         return resolve_format("jsonl")
     suffix = file_suffix(file.path) if isinstance(file.path, str | Path) else ""
@@ -217,6 +250,37 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
             return reader
     formats = [name for name in NBEST_FORMATS if name != AUTO]
     kinds = ", ".join(formats).replace("jsonl", "jsonl: an object on each line")
-    problem = f"the first line, {quote(line)}, is of no known format ({kinds}): name the format if "
-    problem += f"it is one of these ({write_option('format', 'NAME')})"
-    raise DataError(f"{problem}; {CONVERT}", file.origin, **options)
+    problem = f"the first line, {quote(line)}, is of no known format ({kinds})"
+    remedies = ["name the format if it is one of these (--format)", RECIPES]
+    raise DataError(problem, file.origin, remedies=remedies, **options)
+
+
+def _name_candidates(record: Mapping[str, Any]) -> list[Remedy]:
+    """Return the formats of an object of which a list of objects with texts has the candidates.
+
+    Which one of lists of texts has them, the user says.
+
+    >>> record = {"prompt": "a", "request_id": "r0", "outputs": [{"text": "b"}]}
+    >>> dict(_name_candidates(record)[0].settings)
+    {'candidates': 'outputs', 'source': 'prompt', 'id': 'request_id'}
+    """
+    lists = {name: of for name, of in record.items() if isinstance(of, list) and of}
+    words = "name the candidates in the format"
+    fields = [name for name, of in lists.items() if all(map(_is_candidate, of))]
+    if len(fields) != 1:
+        of_texts = [name for name, of in lists.items() if {str}.issuperset(map(type, of))]
+        return [Remedy(words, settings={CANDIDATES: COLUMN}, columns=[*fields, *of_texts])]
+    source = {SOURCE: PROMPT} if isinstance(record.get(PROMPT), str) else {}
+    ids = [n for n, of in record.items() if n.lower().endswith(ID) and _is_id(of)]
+    names = {ID: ids[0]} if len(ids) == 1 and ID not in ids else {}
+    settings = {CANDIDATES: fields[0]}
+    tried = settings | source | names, settings | source, settings | names, settings
+    return [Remedy(words, settings=of) for of in tried]
+
+
+def _is_candidate(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get(TEXT), str)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)

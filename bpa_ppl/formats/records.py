@@ -18,8 +18,8 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64, to_members, to_plain_members, to_plain_values
 from bpa_ppl._runtime.names import find_repeated
-from bpa_ppl._runtime.values import abbreviate, advise_lines, from_arrow
-from bpa_ppl.errors import DataError, UsageError, locate, quote
+from bpa_ppl._runtime.values import RECIPES, abbreviate, from_arrow
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -30,7 +30,13 @@ from bpa_ppl.formats.block import (
     TEXT,
     Block,
 )
-from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
+from bpa_ppl.formats.preference_rows import (
+    SETTINGS,
+    Fields,
+    find_answer_fields,
+    find_named_form,
+    parse_pair,
+)
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import NBest
@@ -39,10 +45,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Of a table in another form than a record for each row.
-OF_PANDAS = (
-    "a whole table in one object, as pandas writes it: write an object for each row, in pandas "
-    "with frame.to_json(PATH, orient='records', lines=True)"
-)
+OF_PANDAS = f"a whole table in one object: write an object on each line, or {RECIPES}"
 _ENDLESS = "objects are nested without an end"
 _LIKE = """: write objects such as {"text": "a cat", "features": {"lm": -1.5}}"""
 
@@ -224,7 +227,7 @@ class _Rows:
                 problem = f"{abbreviate(record)} is not an object with fields"
                 if isinstance(record, list) and self._schema.origin != NBest.origin:
                     of_objects = {dict}.issuperset(map(type, record))
-                    problem += f": {advise_lines(self._schema.origin, [])}" if of_objects else _LIKE
+                    problem += f": write one on each line, or {RECIPES}" if of_objects else _LIKE
                 raise self._error(problem, line)
             renamed = bool(self._schema.names)
             if renamed:
@@ -235,6 +238,8 @@ class _Rows:
                     self._schema.require(required, record, line)
             if {TEXT, CANDIDATES}.isdisjoint(record):
                 self._pair = self._pair or find_answer_fields(record)
+                if self._pair is None and (form := find_named_form(self._schema.names)):
+                    self._schema.require(form, record, line)
                 if self._pair is not None:
                     record, renamed = self._read_pair(record, line, self._pair), False
             if self._nested and CANDIDATES not in record and TEXT not in record:
@@ -255,8 +260,7 @@ class _Rows:
         except DataError as error:
             if self._schema.bad != "drop" or error.parameter != "bad":
                 raise
-            problem, *_ = error.message.removeprefix(locate(error.path, line)).rsplit(": ", 2)
-            self._schema.dropped_rows.append(f"row {line}: {problem}")
+            self._schema.dropped_rows.append(f"row {line}: {error.problem}")
         return {ID: record[ID], CANDIDATES: []} if ID in record else {CANDIDATES: []}
 
     def _is_named(self, name: str) -> bool:

@@ -25,7 +25,7 @@ from bpa_ppl._runtime.streams import (
 from bpa_ppl._runtime.values import parse_strictly
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE
-from bpa_ppl.formats.schema import Schema
+from bpa_ppl.formats.schema import Schema, count_from
 from bpa_ppl.formats.separated import read_cells
 from bpa_ppl.lists.ids import describe_other_ids, group_references, id_key, to_references
 
@@ -127,7 +127,8 @@ class SentenceLines(NamedTuple):
             problem = f"{format_count(count, 'list')}, but {origin} has {lines} {self.what}s: "
             raise self._error(ids, problem + self._remedy, code="wrong-length")
         if min(numbers) == first + 1:
-            yield f"no list for the first {self.what}, id {first}: {_if_counted(first)}"
+            first_one = f"no list for the first {self.what}, id {first}"
+            yield f"{first_one}: set first_id in the format if ids are counted from {first + 1}"
         elif lines > count:
             some = f"lists for {format_count(count, 'sentence')}, but {origin} has {lines}"
             yield f"{some} {self.what}s: the others are not used"
@@ -148,10 +149,12 @@ class SentenceLines(NamedTuple):
         """Return the error of an id beyond the lines."""
         first, count = ids.first_id, len(self.lines)
         problem = f"no {self.what} for sentence id {first + place}: {self.origin} has {count} "
-        problem += f"lines, for ids {first} to {first + count - 1}; "
-        if place == count and min(ids.keys) == first + 1:
-            return self._error(ids, problem + _if_counted(first), line, parameter="format")
-        return self._error(ids, problem + self._remedy, line)
+        problem += f"lines, for ids {first} to {first + count - 1}"
+        numbers = [key for key in ids.keys if isinstance(key, int)]
+        if place == count and min(numbers) == first + 1:
+            remedies = [self._remedy, count_from(first + 1)]
+            return self._error(ids, problem, line, parameter="format", remedies=remedies)
+        return self._error(ids, problem, line, remedies=[self._remedy])
 
     def _error(
         self, ids: Schema, problem: str, line: int | None = None, **details: Any
@@ -159,12 +162,6 @@ class SentenceLines(NamedTuple):
         """Return an error about the parameter and the file of the lists."""
         details = {"parameter": f"{self.what}s", "code": "bad-data", **details}
         return ids.error(problem, line, **details)
-
-
-def _if_counted(first: int) -> str:
-    """Return the remedy where ids may be counted from the next one."""
-    remedy = f"if ids are counted from {first + 1}, set first_id={first + 1}"
-    return f"{remedy} (of a file: with its format, auto:first_id={first + 1})"
 
 
 def load_references(references: AnyReferences) -> SentenceLines:

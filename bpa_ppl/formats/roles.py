@@ -102,6 +102,14 @@ class Roles:
                 return False
         return True if is_defined else None if of_all else False
 
+    def changed(
+        self, exclude: Iterable[str] = (), missing: Mapping[str, float] | None = None
+    ) -> Roles:
+        """Return the same with more columns that are no features, or more values by name."""
+        known = self.missing if isinstance(self.missing, Mapping) else {}
+        values = {**known, **missing} if missing else self.missing
+        return replace(self, exclude=(*self.exclude, *exclude), missing=values)
+
     @cached_property
     def _chosen(self) -> Patterns | None:
         names = self.features  # `*` is all columns of numbers

@@ -15,8 +15,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from bpa_ppl._runtime.arrays import FINITE, LARGEST, NUL_IN_TEXT, is_missing, read_number
-from bpa_ppl._runtime.values import abbreviate
-from bpa_ppl.errors import DataError, write_option
+from bpa_ppl._runtime.values import RECIPES, abbreviate
+from bpa_ppl.errors import DataError, Remedy
+from bpa_ppl.formats.block import CANDIDATES, TEXT
 from bpa_ppl.lists.nbest import DROP
 
 #: How texts begin that may be lists or objects.
@@ -28,16 +29,17 @@ class Rule(NamedTuple):
 
     Attributes:
         breaks: whether a value breaks it.
-        problem: what follows the name of the column, with `{value}` for the value, `{column}` for
-            the name of the column in the file, and `{without}` for how the column is left out.
+        problem: what follows the name of the column, with `{value}` for the value.
         code: of the error.
         parameter: that the error is about.
+        remedies: of the error, by the name of the column in the file.
     """
 
     breaks: Callable[[Any], bool]
     problem: str
     code: str = "bad-data"
     parameter: str | None = None
+    remedies: Callable[[str], Sequence[str | Remedy]] = lambda _: ()
 
 
 def _is_object(value: Any) -> bool:
@@ -63,12 +65,14 @@ _NUL = Rule(
 
 def _number_rules(parameter: str, *, cells: bool) -> tuple[Rule, Rule]:
     """Return the rules of numbers of features, or of judgements, which may be true or false."""
-    is_feature, drop = parameter == "bad", f", or drop such candidates {DROP}"
+    is_feature = parameter == "bad"
+    drop = [DROP] if is_feature else []
     read = partial(read_number, cells=cells, truths=not is_feature)
-    problem = "is {value}, not a number: write numbers"
-    problem += ", and nothing where there is none" if cells else ""
-    problem += ", or leave the column out ({without})" + drop if is_feature else ""
-    finite = f"is {{value}}, not {FINITE}: correct it{drop if is_feature else ''}"
+    write = "write numbers, and nothing where there is none" if cells else "write numbers"
+
+    def write_numbers(column: str) -> list[str | Remedy]:
+        without = Remedy("leave the column out", {"exclude": [column]})
+        return [write, *([without] if is_feature else []), *drop]
 
     def is_none(value: Any) -> bool:
         return read(value) is None or (is_feature and is_missing(value))
@@ -77,8 +81,16 @@ def _number_rules(parameter: str, *, cells: bool) -> tuple[Rule, Rule]:
         number = read(value)
         return number is not None and (abs(number) > LARGEST or (is_feature and number != number))
 
-    code = "bad-number"
-    return Rule(is_none, problem, code, parameter), Rule(is_large, finite, code, parameter)
+    return (
+        Rule(is_none, "is {value}, not a number", "bad-number", parameter, write_numbers),
+        Rule(
+            is_large,
+            f"is {{value}}, not {FINITE}",
+            "bad-number",
+            parameter,
+            lambda _: ["correct it", *drop],
+        ),
+    )
 
 
 _MISSING_TEXT = Rule(lambda value: value is None, "is missing: give each candidate a text")
@@ -102,8 +114,14 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _MISSING_TEXT,
         Rule(
             lambda value: isinstance(value, list | tuple),
-            "is a list of texts: name it as the candidates in the format, "
-            "jsonl:candidates={column}",
+            "is a list, not a text",
+            remedies=lambda column: [
+                "write a text",
+                Remedy(
+                    "name it as the candidates in the format",
+                    settings={CANDIDATES: column, TEXT: None},
+                ),
+            ],
         ),
         _NO_TEXT,
         _NUL,
@@ -112,9 +130,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "cell": (
         Rule(
             _is_object,
-            "is {value}, a list or an object as a text: read the column as values and write JSON "
-            "lines, in pandas with frame['{column}'] = frame['{column}'].map(ast.literal_eval) and "
-            "frame.to_json('lists.jsonl', orient='records', lines=True)",
+            "is {value}, a list or an object as a text",
+            remedies=lambda _: ["write the rows as JSON lines", RECIPES],
         ),
     ),
     "source": (
@@ -162,6 +179,6 @@ def refuse(
     for rule in RULES[kind]:
         row = next((row for row, value in enumerate(values) if rule.breaks(value)), None)
         if row is not None:
-            of_column = {"column": column, "without": write_option("exclude", [column])}
-            problem = rule.problem.format(value=abbreviate(values[row]), **of_column)
-            raise error(row, problem, code=rule.code, parameter=rule.parameter)
+            problem = rule.problem.format(value=abbreviate(values[row]))
+            details: Any = {"code": rule.code, "parameter": rule.parameter}
+            raise error(row, problem, remedies=rule.remedies(column), **details)

@@ -29,7 +29,7 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
-from bpa_ppl.errors import DataError, UsageError, quote, wrong_type
+from bpa_ppl.errors import DataError, Remedy, UsageError, quote, wrong_type
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
 from bpa_ppl.lists.nbest import DROP, NBest
 
@@ -110,7 +110,7 @@ class Samples:
     >>> samples.leave_out("refusals", prompt, 3)
     >>> samples.columns([7])
     Traceback (most recent call last):
-    bpa_ppl.errors.DataError: out.jsonl:3: refusals: 1 (request-1); repeat these requests, or ...
+    bpa_ppl.errors.DataError: out.jsonl:3: refusals: 1 (request-1): repeat these requests
     """
 
     def __init__(self, origin: str, bad: str):
@@ -232,9 +232,10 @@ class Samples:
         if self._bad == "drop":
             warn_user(f"{self._file}: left out: {'; '.join(parts)}")
             return
-        problem = f"{'; '.join(parts)}; repeat these requests, or leave out such answers"
-        message, code = f"{problem} {DROP}", "bad-response"
-        raise DataError(message, *(self._first or ()), parameter="bad", code=code)
+        drop = Remedy("leave out such answers", DROP.arguments)
+        details: Any = {"parameter": "bad", "code": "bad-response"}
+        remedies = ["repeat these requests", drop]
+        raise DataError("; ".join(parts), *(self._first or ()), remedies=remedies, **details)
 
 
 def name_prompts(labels: Sequence[str]) -> str:

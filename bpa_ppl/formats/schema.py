@@ -42,7 +42,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, is_missing, read_number
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.values import (
-    CONVERT,
+    RECIPES,
     combine_chunks,
     from_arrow,
     has_numbers,
@@ -51,7 +51,7 @@ from bpa_ppl._runtime.values import (
     parse_finite,
     without_empty,
 )
-from bpa_ppl.errors import MEMORY, DataError, list_names, locate, quote
+from bpa_ppl.errors import COLUMN, MEMORY, DataError, Remedy, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -72,6 +72,40 @@ from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import DROP
 
 _CHARACTERS_SHOWN = 400  # characters of the names of columns in a message
+
+
+#: The columns of each form of lists, for messages.
+_FORMS = f"{ID} and {TEXT}, {CANDIDATES}, chosen and rejected, or response_a, response_b and winner"
+
+
+def name_forms(columns: Sequence[str]) -> list[Remedy]:
+    """Return the formats that name the columns of each form of lists.
+
+    Args:
+        columns: of the file.
+
+    >>> [remedy.words for remedy in name_forms(["a", "b"])]
+    ['name the id and the text in the format', 'name the preferred answers', 'name both answers...
+    """
+    forms = {
+        "name the id and the text in the format": (ID, TEXT),
+        "name the preferred answers": ("chosen", "rejected"),
+        "name both answers and the winner": ("response_a", "response_b", "winner"),
+    }
+    return [
+        Remedy(words, settings=dict.fromkeys(of, COLUMN), columns=columns)
+        for words, of in forms.items()
+    ]
+
+
+def count_from(first: int) -> Remedy:
+    """Return the format with another id of the first sentence.
+
+    >>> count_from(1).settings
+    {'first_id': 1}
+    """
+    words = f"set the first id, if ids are counted from {first}"
+    return Remedy(words, settings={"first_id": first})
 
 
 def _split_field(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:
@@ -233,34 +267,32 @@ class Schema:
         if not missing:
             return
 
-        def setting(*columns: str) -> str:
-            names = {**self.names, **dict.fromkeys(columns, "NAME")}
-            return f"{self.format}:" + ",".join(f"{usual}={of}" for usual, of in names.items())
-
         first, parameter = missing[0], "format" if self.origin != MEMORY else None
         name = self.names.get(first, first)
         absent = " and ".join(self.names.get(usual, usual) for usual in missing)
-        shown = quote(
-            ", ".join(iter_field_names(self.seen or dict.fromkeys(columns))), _CHARACTERS_SHOWN
-        )
+        present = list(iter_field_names(self.seen or dict.fromkeys(columns)))
+        shown = quote(", ".join(present), _CHARACTERS_SHOWN)
         problem = f"no column{'s' * (len(missing) > 1)} {absent} (the columns are {shown})"
         taken = next((n for n, of in self.names.items() if of == first), None)
         if taken and first not in self.names:
-            problem = f"no {first}, since the column {first} is read as the {taken}"
-            remedy, parameter = "name a column for each", "format"
-        elif parameter is None:
-            remedy = f"rename the columns, {list_names(f'NAME to {usual}' for usual in missing)}"
-        elif first in self.names:
-            remedy = f"name another one, {setting(*missing)}"
-            if first in self.seen or first not in (ID, TEXT):
-                remedy += f", or leave out {first}={name}"
+            problem = f"no {first}, since the column {first} is read as the {taken} (the columns "
+            problem += f"are {shown})"
+            parameter = "format"
+        remedies: list[str | Remedy] = []
+        if parameter is None:
+            remedies.append(f"rename the columns: {_FORMS}")
         else:
-            remedy = f"name the {' and the '.join(missing)} in the format, {setting(*missing)}"
+            named = dict.fromkeys(missing, COLUMN)
+            words = f"name the {' and the '.join(missing)} in the format"
+            remedies.append(Remedy(words, settings=named, columns=present))
+            if first in self.names:
+                remedies.append(Remedy(f"leave out {first}={name}", settings={first: None}))
             if missing == [ID, TEXT] and not self.names:
-                remedy += f", or preferred answers, {setting('chosen', 'rejected')} or "
-                remedy += f"{setting('response_a', 'response_b', 'winner')}; "
-                remedy += f"the first line of a table has the names of its columns; {CONVERT}"
-        raise self.error(f"{problem}: {remedy}", line, "missing-column", parameter)
+                remedies += name_forms(present)[1:]
+                if not self.typed:
+                    remedies.append("write the names of the columns in the first line")
+            remedies.append(RECIPES)
+        raise self.error(problem, line, "missing-column", parameter, remedies)
 
     def error(
         self,
@@ -268,10 +300,12 @@ class Schema:
         line: Any = None,
         code: str = "bad-line",
         parameter: str | None = None,
+        remedies: Sequence[str | Remedy] = (),
     ) -> DataError:
         """Return the error that names the file, and one of its lines."""
         number = None if line is None else int(line)
-        return DataError(message, self.origin, number, parameter=parameter, code=code)
+        details: Any = {"parameter": parameter, "code": code, "remedies": remedies}
+        return DataError(message, self.origin, number, **details)
 
     def number(self, token: str | bytes, line: int, what: str = "") -> float:
         """Return the number that a token prints; infinity for a bad one if `bad` is "drop".
@@ -292,8 +326,8 @@ class Schema:
         except ValueError as error:
             if self.bad == "drop":
                 return math.inf
-            problem = f"{what}{error}: correct it, or drop such candidates {DROP}"
-            raise self.error(problem, line, "bad-number", "bad") from error
+            remedies = ["correct it", DROP]
+            raise self.error(f"{what}{error}", line, "bad-number", "bad", remedies) from error
 
     def check(self, block: Block) -> Block:
         """Return the next records of the file: ids as integers, references as tuples of texts.
@@ -404,8 +438,7 @@ class Schema:
                 if number in self.lines:
                     unit = "record" if origin == MEMORY else "line"
                     problem += f"; the first one begins at {unit} {self.lines[number]}"
-                remedy = "give it another id, or put the lines of a sentence together, with"
-                remedy += " `sort -s -n -k1,1` where lines begin with the id"
+                remedy = "give it another id, or put the lines of a sentence together"
                 if any_order:
                     remedy = "sort the rows by id, or read the whole file at once (read_nbest)"
                 if block.parent is not None:
@@ -413,9 +446,8 @@ class Schema:
                 raise self.error(f"{problem}: {remedy}", line, "duplicate")
             if number < first:
                 problem = f"sentence id {number} is below the first id, {first}"
-                remedy = f"if that is the first sentence, set first_id={number}"
-                remedy += f" (of a file: with its format, auto:first_id={number})"
-                raise DataError(f"{problem}: {remedy}", origin, line, parameter="format")
+                remedies = ["correct it", count_from(number)]
+                raise self.error(problem, line, "bad-data", "format", remedies)
             if empty:
                 self.empty[number] = sources[record] if sources else None
             else:

@@ -291,8 +291,7 @@ def _check_header(header: list[str], line: int, schema: Schema) -> None:
     for repeated in [*([""] if "" in header else []), *find_repeated(header)]:
         problem = f"two columns {repeated} in the header: rename one"
         if not repeated:
-            problem = "a column without a name in the header: name or remove it (pandas: to_csv "
-            problem += "with index=False)"
+            problem = "a column without a name in the header: name or remove it"
         raise schema.error(problem, line, "bad-name")
     columns = schema.rename(dict.fromkeys(header))
     pairs = find_answer_fields(columns) or not schema.names.keys().isdisjoint(SETTINGS)

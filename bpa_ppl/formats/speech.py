@@ -43,7 +43,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl._runtime.streams import InputFile, read_chunks, strip_compression, text_lines
 from bpa_ppl._runtime.values import looks_numeric
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import DataError, Remedy, UsageError, quote
 from bpa_ppl.formats.block import CANDIDATES, ID, TEXT, Block
 from bpa_ppl.formats.format import NBestFormat, iter_record_blocks
 from bpa_ppl.formats.schema import Schema
@@ -54,7 +54,7 @@ _BLANK = re.compile(f"[{_BLANKS}]+")
 # Without a sign, a point or an exponent a number may be the first word.
 _COST = re.compile(r"(?=\S*[-.eE])-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 _FIRST = re.compile(rf"\S+-1[ \t]+{_COST.pattern}(?:[ \t\r]|$)".encode())
-_EXPECTED = "after the key a score is expected (or set kaldi:scores=FILE or kaldi:score=false): "
+_EXPECTED = "after the key a score is expected: "
 _RANK = "{}best_recog"
 _FOLDER = re.compile(r"([1-9][0-9]{0,8})best_recog")
 _JOB = re.compile(r"output\.(\d{1,9})")
@@ -118,8 +118,10 @@ class Kaldi(NBestFormat, frozen=True):
             record: dict[str, Any] = {ID: utterance}
             if has_score:
                 if not looks_numeric(word):
-                    problem = f"{_EXPECTED}{quote(word)} is not a number: correct it"
-                    raise schema.error(problem, number, "bad-number")
+                    problem = f"{_EXPECTED}{quote(word)} is not a number"
+                    words_alone = Remedy("read words alone", settings={_SCORE: False})
+                    remedies = ["correct it", words_alone]
+                    raise schema.error(problem, number, "bad-number", None, remedies)
                 record[_SCORE] = schema.number(word, number, _EXPECTED)
             record[TEXT] = words if has_score else text
             for name, (path, scores) in zip(names, tables.items(), strict=True):
@@ -146,16 +148,18 @@ def _form_note(counts: Mapping[str, int], has_score: bool) -> str | None:
     if counts["text"]:
         return None
     if has_score and counts["cost"] and not counts["words"]:
-        return "no line has words: give the file of words, and set kaldi:scores=FILE to this one"
+        remedy = "give the file of words, and name this one as the scores in the format"
+        return f"no line has words: {remedy}"
     if not has_score:
-        advice = "if these are scores, set kaldi:score=true as well"
+        advice = "if these are scores, set score=true in the format"
         return f"{problem} a word: {advice}" if counts["cost"] and counts["other"] else None
     if counts["cost"] and (counts["other"] or not counts["same"]):
         return None
     reason = "none has a sign or a decimal point"
     if counts["cost"]:
         reason = "all candidates of an utterance have the same one"
-    return f"{problem} its score, although {reason}: if these are words, set kaldi:score=false"
+    remedy = "if these are words, set score=false in the format"
+    return f"{problem} its score, although {reason}: {remedy}"
 
 
 class Espnet(NBestFormat, frozen=True):

@@ -17,7 +17,8 @@ from bpa_ppl._runtime.arrays import (
     is_missing,
     read_number,
 )
-from bpa_ppl.errors import DataError, bad_value, list_names, suggest_name, write_option
+from bpa_ppl._runtime.values import RECIPE_PAGE
+from bpa_ppl.errors import DataError, bad_value, list_names, suggest_name
 from bpa_ppl.lists.nbest import NBest, describe_candidate, find_feature
 
 _LISTED = 20  # columns in a message
@@ -47,20 +48,19 @@ def require_answers(lists: NBest, source: str) -> None:
     """
     if (name := find_names(lists)) is not None:
         problem = f"the texts are the names in the column {name}, of which {source} says nothing: "
-        problem += f"make features of them ({write_option('categorical', [name])})"
+        problem += "name that column among the categorical ones (--categorical)"
         raise DataError(problem, lists.origin, parameter="add", code="mismatch")
 
 
 def describe_singles(lists: NBest) -> str:
     """Return what is wrong if every list has one candidate; an empty text if one has several.
 
-    Columns that repeat may name the lists; of several columns of texts with one beginning, such as
-    `hyp.A` and `hyp.B`, each may be that of a system.
+    Columns that repeat may name the lists, and others may be texts of systems.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"], ["b"], ["c"]], [[[]]] * 3, [])
     >>> describe_singles(lists.with_extras(doc=["x", "x", "y"]))
-    'every list has one candidate: name as the id a column that repeats (doc (2 different)), ...
+    'every list has one candidate: give each candidate a row, and those of one sentence the ...
     """
     if not len(lists) or lists.sizes.max() > 1:
         return ""
@@ -72,26 +72,13 @@ def describe_singles(lists: NBest) -> str:
         and all(isinstance(value, str) for value in values)
         and (name not in lists.extras or read_extra(lists, name) is None)
     }
-    answers = {name for name, different in texts.items() if 2 * different > len(lists)}
-    groups: dict[tuple[str, str], list[str]] = {}
-    for name in columns:
-        begin, mark, _ = name.rpartition(max("._", key=name.rfind))
-        groups.setdefault((begin, mark), []).append(name)
-    wide = {key: of for key, of in groups.items() if key[0] and len(of) > 1}
-    problem = "every list has one candidate: "
-    if systems := next((key for key, of in wide.items() if answers.issuperset(of)), None):
-        stubs = [begin for begin, mark in wide if mark == systems[1]]
-        problem += f"if {list_names(wide[systems])} are texts of other systems, make rows of them, "
-        problem += f"in pandas with pandas.wide_to_long(frame, {stubs}, i='ID', j='system', "
-        return f"{problem}sep={systems[1]!r}, suffix='.+').reset_index()"
+    problem = "every list has one candidate: give each candidate a row, and those of one sentence "
+    problem += "the same id"
     repeated = [f"{n} ({of} different)" for n, of in texts.items() if 1 < of < len(lists)]
     if repeated:
-        problem += f"name as the id a column that repeats ({list_names(repeated)}), id=NAME in the "
-        return f"{problem}format of a file, as in csv:id=NAME"
-    problem += "give the candidates of one sentence the same id"
-    if others := [name for name in lists.extras if name in answers]:
-        problem += f", or, if {list_names(others)} are texts of other systems, make rows of them, "
-        problem += f"in pandas with frame.melt('id', {['text', *others]}, 'system', 'answer')"
+        problem += f" (the columns of texts that repeat are {list_names(repeated)})"
+    elif any(name in lists.extras for name in texts):
+        problem += f", as {RECIPE_PAGE} shows for a column for each system"
     return problem
 
 

@@ -37,11 +37,12 @@ from bpa_ppl._runtime.named_columns import name_values, select_columns
 from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl.errors import (
     MEMORY,
+    VALUE,
     DataError,
+    Remedy,
     bad_value,
     escape_controls,
     list_names,
-    write_option,
     wrong_shape,
     wrong_type,
     wrong_value,
@@ -618,27 +619,27 @@ def missing_values(
     counts = [f"{n} for {np.count_nonzero(of):,}" for n, of in lacking.items()]
     problem = f"{list_names(counts).replace(' for', ' is missing for', 1)} of "
     problem += f"{format_count(len(lacking[next(iter(lacking))]), 'candidate')}, the first is "
-    problem += f"{candidate(first)}: {advise_values(columns, by_name=parameter is not None)}"
+    problem += candidate(first)
+    remedies: Sequence[str | Remedy] = ["give each candidate a value"]
+    if parameter is not None:
+        remedies = fill_or_exclude(columns)
     line = None if lines is None else int(lines[first])
-    return DataError(problem, origin, line, parameter=parameter, code="missing-feature")
+    code = "missing-feature"
+    return DataError(problem, origin, line, parameter=parameter, code=code, remedies=remedies)
 
 
-def advise_values(names: Collection[str], *, by_name: bool) -> str:
-    """Return the two remedies for missing values of features.
+def fill_or_exclude(names: Collection[str]) -> list[str | Remedy]:
+    """Return the remedies for missing values of features.
 
-    Args:
-        names: of the features.
-        by_name: whether the reader of the lists has parameters for them.
-
-    >>> advise_values(["lm"], by_name=True).partition(", or ")[0]
-    "give a value in their place (--missing lm=VALUE; in Python missing={'lm': VALUE})"
+    >>> [getattr(remedy, "arguments", remedy) for remedy in fill_or_exclude(["lm"])]
+    ['give each candidate a value', {'missing': {'lm': 'VALUE'}}, {'exclude': ['lm']}]
     """
     it = "them" if len(names) > 1 else "it"
-    if not by_name:
-        return f"give a value in their place, or leave {it} out"
-    values = write_option("missing", names, number="VALUE")
-    excluded = write_option("exclude", names)
-    return f"give a value in their place ({values}), or leave {it} out ({excluded})"
+    return [
+        "give each candidate a value",
+        Remedy("give a value in their place", {"missing": dict.fromkeys(names, VALUE)}),
+        Remedy(f"leave {it} out", {"exclude": list(names)}),
+    ]
 
 
 def demote_to_extras(lists: NBest, columns: Iterable[str]) -> NBest:
@@ -871,7 +872,7 @@ COLUMNS: dict[str, tuple[str, Any]] = {
     "extras": ("candidate", _convert_columns),
     "sentence_extras": ("sentence", partial(_convert_columns, name="sentence_extras")),
 }
-#: How what cannot be used is left out, on the command line and in Python.
-DROP = f"({write_option('bad', 'drop')})"
+#: How what cannot be used is left out.
+DROP = Remedy("drop such candidates", {"bad": "drop"})
 #: The columns that may be None.
 CAN_LACK = ("totals", "references", "sources")

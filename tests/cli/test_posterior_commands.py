@@ -169,3 +169,17 @@ def test_a_posterior_from_a_pipe_is_read_as_a_file_is(folder: Path, command: str
     with piped(Path("good.nc").read_bytes()) as path:
         done = run(*command.replace("POSTERIOR", str(path)).split())
     assert [str(part).replace("pipe", "good.nc") for part in done] == [*map(str, expected)]
+
+
+def test_the_first_id_is_set_in_the_format_of_the_posterior(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = ["seg\thyp\tlm\tquality", *(f"{n // 3}\tt{n}\t{n % 3}\t{n % 3}" for n in range(3, 15))]
+    Path("lists.tsv").write_text("\n".join([*rows, ""]))
+    names = ("--format", "tsv:id=seg,text=hyp", "--features", "lm", "--gain", "quality")
+    succeed("adapt", "lists.tsv", *names, "-w", "none", "--sampler", "map", "-o", "posterior.nc")
+    again = ("rerank", "lists.tsv", "-p", "posterior.nc")
+    error = refused(*again, mention="no list for sentence 0")
+    (format,) = re.findall(r"--format (\S+);", error)
+    assert succeed(*again, "--format", format).out.splitlines()[:4] == ["t5", "t8", "t11", "t14"]

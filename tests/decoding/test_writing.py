@@ -277,11 +277,11 @@ def test_lines_are_in_the_order_of_ids(gaps: str) -> None:
         (("error", SOURCES), [(1, 2)], None, "gaps", "sentence 0"),
         (("error", SOURCES), [(0, 2)], None, "gaps", "sentence 1"),
         (("error", SOURCES), [(0, 1, 2, 3, 4)], None, "gaps", "sentence 5"),
-        (("error",), [(40, 41)], None, "gaps", "auto:first_id=40$"),
+        (("error",), [(40, 41)], None, "gaps", "or write JSON lines with the ids"),
         (("empty", SOURCES), [(0, 1), (1,)], "duplicate", None, "sentence 1"),
         (("empty", SOURCES), [(0, 2), (3, 2)], "duplicate", None, "sentence 2"),
         (("source", ["null"]), [(0, 2)], None, "sources", "sentence 1"),
-        (("empty", None, 1), [(0,)], None, "format", "auto:first_id=0"),
+        (("empty", None, 1), [(0,)], None, "format", "below the first id, 1: correct it"),
         (("empty",), [(2**62,)], "wrong-length", None, "4611686018427387903"),
     ],
 )

@@ -583,7 +583,9 @@ def test_a_bad_line_is_named(write: Write, reader: str, bad: str, code: str) -> 
 
 
 def test_columns_in_memory_are_to_be_renamed() -> None:
-    with raises(DataError, "missing-column", line=1, match=": rename the columns, NAME to text$"):
+    with raises(
+        DataError, "missing-column", line=1, match=": rename the columns: id and text, candi"
+    ):
         from_records([{"id": 7, "mt": "a"}])
 
 
@@ -688,7 +690,7 @@ def test_names_with_dots_are_fields_of_objects(tmp_path: Path, reader: str, name
     assert (lists.sources, lists.references) == (("q0", "q1", "q2"), (("r0",), ("r1",), ("r2",)))
     assert lists.extras == {"message.s": ("u", "v") * 3}
     for field, shown in (("source", "doc.q"), ("reference", "ref.a.b")):
-        listed = rf"no column {name} .the columns are .*{shown}.*: name another one, .*{field}=NAME"
+        listed = rf"no column {name} .the columns are .*{shown}.*in the format .*{field}=COLUMN"
         for read in (read_nbest, in_parts):
             with raises(DataError, "missing-column", parameter="format", match=listed):
                 read(path, format=f"{reader}{settings},{field}={name}")
@@ -875,14 +877,19 @@ REFUSED: dict[str, list[tuple[str | bytes, int, str, str]]] = {
     "auto": [
         ("a cat sat, at last.", 1, "unknown-format", "'a cat sat, at last.', is of no known"),
         ("id\thypothesis\tlm", 1, "unknown-format", r"known format \(fairseq, openai, jsonl: an"),
-        ("0 | a cat | LM0= -1 | -1", 1, "unknown-format", r"if it is one of these \(--format N"),
+        ("0 | a cat | LM0= -1 | -1", 1, "unknown-format", r"if it is one of these \(--format\)"),
         ('{"model": "m", "hypotheses": []}', 1, "unknown-format", "the fields are 'model, hypoth"),
-        ('{"a": [{"b": 1}]}', 1, "unknown-format", r"""if a has the rows, .* '\."a"\[\]' """),
-        ('{"a": {"b": 1}}', 1, "unknown-format", r"fields are 'a.b'\): name them in the format, j"),
-        ('{"text": "a"}', 1, "unknown-format", "jsonl:id=NAME,text=NAME, jsonl:chosen=NAME,rej"),
-        ('{"id": {"0": 1}, "text": {"0": "a"}}', 1, "bad-data", "pandas with frame.to_json"),
-        ('{"id": {"0": 1}, "out": {"0": "a"}}', 1, "bad-line", "pandas with frame.to_json"),
-        ('{"text": [["a", "b"], ["c"]], "lm": [[1, 2], [3]]}', 1, "bad-line", "for each row, in"),
+        (
+            '{"data": [{"text": "a"}]}',
+            1,
+            "unknown-format",
+            "are 'data'.: convert the file as docs/",
+        ),
+        ('{"a": {"b": 1}}', 1, "unknown-format", "fields are 'a.b'.: convert the file as docs/"),
+        ('{"text": "a", "b": "c"}', 1, "unknown-format", "jsonl:chosen=COLUMN,rejected=COLUMN;"),
+        ('{"id": {"0": 1}, "text": {"0": "a"}}', 1, "bad-data", "table in one object: write an o"),
+        ('{"id": {"0": 1}, "out": {"0": "a"}}', 1, "bad-line", "table in one object: write an o"),
+        ('{"text": [["a", "b"], ["c"]], "lm": [[1, 2], [3]]}', 1, "bad-line", "on each line, or"),
         (b'{"choices": [{"text": "caf\xe9"}]}', 1, "bad-encoding", "not UTF-8"),
         ('{"choices": [' + "1" * 5000 + "]}", 1, "bad-line", "an integer has more than 4,000 d"),
     ],
@@ -926,20 +933,20 @@ REFUSED: dict[str, list[tuple[str | bytes, int, str, str]]] = {
         *((of.replace(",", ";"), 3, "bad-line", "not a row of cells") for of in QUOTES),
         *((of, 3, "bad-line", "not a row of cells") for of in QUOTES),
         ("segment,output\n7,a", 1, "missing-column", "segment"),
-        ("seg.id,text\n7,a", 1, "missing-column", "no column id .*seg.id.*id=NAME"),
-        ("0,a cat\n0,cat", 1, "missing-column", "columns id and text .*'0, a cat'.*csv:id=NAME,t"),
+        ("seg.id,text\n7,a", 1, "missing-column", "no column id .*seg.id.*id=COLUMN"),
+        ("0,a cat\n0,cat", 1, "missing-column", "'0, a cat'.: write the names of the columns in"),
         ("id,text,lm\n0,a;1", 2, "wrong-length", "2 cells, but the header has 3: separate cells b"),
         ("id,text,lm\n0,a,1,\n0,b,2,", 2, "wrong-length", "4 cells, .*, remove it from the ends o"),
         ("id,text,lm\n,,,,,\n0,a\n0,a,1", 3, "wrong-length", "2 cells, but the header has"),
         ("id,text,lm,lm\n0,a,1,2", 1, "bad-name", "two columns lm"),
-        ("id,,text,lm\n0,0,a,1", 1, "bad-name", "a column without a name .* index=False"),
-        (",id,text,lm\n0,0,a,1", 1, "bad-name", "a column without a name .* index=False"),
+        ("id,,text,lm\n0,0,a,1", 1, "bad-name", "a column without a name .*: name or remove it"),
+        (",id,text,lm\n0,0,a,1", 1, "bad-name", "a column without a name .*: name or remove it"),
     ],
     "tsv:quoted=true": [
         (of.replace(",", "\t"), 3, "bad-line", "not a row of cells") for of in QUOTES
     ],
     "csv:id=segment,text=out": [
-        ("segment,output\n7,a", 1, "missing-column", "no column out .*segment,text=NAME")
+        ("segment,output\n7,a", 1, "missing-column", "no column out .*segment,text=COLUMN")
     ],
     **{
         f"csv:{setting}": [("id,text,lm\n0,a,1", 1, "missing-column", shown)]
@@ -950,17 +957,22 @@ REFUSED: dict[str, list[tuple[str | bytes, int, str, str]]] = {
     },
     "csv:id=seg,source=seg": [("id,text,lm,seg\n0,a,1,7", 0, "duplicate", "seg")],
     "jsonl:id=segment": [
-        ('{"segment": 7, "output": "a"}', 1, "missing-column", "no column text .*segment,text=NA")
+        ('{"segment": 7, "output": "a"}', 1, "missing-column", "no column text .*segment,text=CO")
     ],
     "jsonl": [
-        ('{"id": 7, "candidates": [{"hyp": "a"}]}', 1, "missing-column", "column text .*text=NAME"),
-        ('{"id": 7, "message": {"content": "a"}}', 1, "missing-column", "message.content.*text=N"),
-        ('{"id": 7, "prompt": {"content": "a"}}', 1, "missing-column", "column text .*text=NAME"),
-        ('{"author": {"id": 1}, "text": "a"}', 1, "missing-column", "no column id .*id=NAME"),
+        (
+            '{"id": 7, "candidates": [{"hyp": "a"}]}',
+            1,
+            "missing-column",
+            "column text .*text=COLUMN",
+        ),
+        ('{"id": 7, "message": {"content": "a"}}', 1, "missing-column", "message.content.*text=C"),
+        ('{"id": 7, "prompt": {"content": "a"}}', 1, "missing-column", "column text .*text=COLUMN"),
+        ('{"author": {"id": 1}, "text": "a"}', 1, "missing-column", "no column id .*id=COLUMN"),
         ('{"id": 0, "candidates": [{"lm": 1}], "text": "a"}', 1, "missing-column", "column text"),
-        ('{"id": 7, "text": ["a", "b"]}', 1, "bad-data", "text is a list of texts: name it as the"),
-        ('{"id": 0, "text": "a"} {"id": 0}', 1, "bad-line", r"several objects .*, `jq -c \. "),
-        ('{\n"rows": [{"id": 0}]\n}', 1, "bad-line", r"""several lines: .* -c '\."rows"\[\]' """),
+        ('{"id": 7, "text": ["a", "b"]}', 1, "bad-data", "text is a list, not a text: write a te"),
+        ('{"id": 0, "text": "a"} {"id": 0}', 1, "bad-line", "several objects in a line: write an"),
+        ('{\n"rows": [{"id": 0}]\n}', 1, "bad-line", "several lines: write an object on each"),
         ("[[0, 1]]", 1, "bad-data", "not an object with fields: write objects such as"),
         ('{"candidates": [{"text": "a", "\\u0007": 1}]}', 0, "bad-name", r"the column \\x07 has a"),
     ],
@@ -996,7 +1008,7 @@ def test_a_file_is_refused(
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 @pytest.mark.parametrize("names", [("segment", "output"), ("id", "hyp"), ("seg", "text")])
 def test_the_names_of_missing_columns(tmp_path: Path, ending: str, names: tuple[str, str]) -> None:
-    """What the error says, with the names of the columns in place of NAME, reads the file."""
+    """What the error says, with the names of the columns in place of COLUMN, reads the file."""
     table = pd.DataFrame({names[0]: ["x", "x"], names[1]: ["a", "b"], "lm": [1.5, 2.5]})
     write_frame(table, path := tmp_path / f"lists.{ending}")
     shown = re.escape(f"'{', '.join(table)}'")
@@ -1008,9 +1020,9 @@ def test_the_names_of_missing_columns(tmp_path: Path, ending: str, names: tuple[
         match=shown,
     ) as caught:
         read_nbest(path)
-    setting = re.findall(rf"{ending}:[\w=,]*(?:id|text)=NAME", caught.value.message)[0]
+    setting = re.findall(rf"{ending}:[\w=,]*(?:id|text)=COLUMN", caught.value.message)[0]
     for role, name in zip(("id", "text"), names, strict=True):
-        setting = setting.replace(f"{role}=NAME", f"{role}={name}")
+        setting = setting.replace(f"{role}=COLUMN", f"{role}={name}")
     lists = read_nbest(path, format=setting)
     assert (lists.ids, lists.texts(0)) == (("x",), ["a", "b"])
 
@@ -1020,7 +1032,7 @@ def test_an_ending_names_the_format_of_a_table(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\nid,text,lm\n0,a,1\n")
     assert len(read_nbest(tmp_path / "a.csv")) == 1
     (tmp_path / "b.csv").write_text("text\na\n")
-    with raises(DataError, "missing-column", parameter="format", line=1, match="csv:id=NAME"):
+    with raises(DataError, "missing-column", parameter="format", line=1, match="no column id"):
         read_nbest(tmp_path / "b.csv")
 
 
@@ -1355,7 +1367,7 @@ def test_cells_are_written_as_the_numbers_that_they_print(tmp_path: Path) -> Non
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "lists.md").read_text("utf-8")
 FIELD = Path(__file__).resolve().parent / "field"
-ARRAY = "write an object on each line, `jq -c '.[]'"
+ARRAY = "write one on each line, or convert the file as docs/how-to/other-files.md shows"
 TOKENS = ["logprob.sum", "logprob.mean", "logprob.min", "length"]
 #: Files of users: a part of what `bpa lists` says, if it refuses them; what its advice makes of the
 #: call; then the first list, and the columns of its first candidate.
@@ -1369,12 +1381,12 @@ USERS: dict[str, tuple[str, dict[str, Any], list[str], dict[str, Any]] | str] = 
     ),
     "13/batch.jsonl": ("Python bad='drop')", {"bad": "drop"}, ["a cat", "the cat"], {"count": 1}),
     "15/reasoning.jsonl": (f"exclude={TOKENS})", {"exclude": TOKENS}, ["42", "41"], {"count": 1}),
-    "10/annotations.json": f"{ARRAY}|`bpa convert ",
-    "32/run.txt": "is of no known format|`bpa convert ",
-    "41/rewardbench2.jsonl": "a list of texts: convert such rows with `bpa convert ranked`",
+    "10/annotations.json": "write an object on each line, or convert the file as docs/how-to/",
+    "32/run.txt": "is of no known format|docs/how-to/other-files.md",
+    "41/rewardbench2.jsonl": "a list of texts, not one answer: convert the file as docs/",
     "42/min.json": ARRAY,
-    "4/jq.jsonl": "JSON on several lines: write an object on each line, `jq -c . ",
-    "4/turns.csv": "a list or an object as a text: read the column as values",
+    "4/jq.jsonl": "JSON on several lines: write an object on each line",
+    "4/turns.csv": "a list or an object as a text: write the rows as JSON lines",
     "4/ultrafeedback.parquet --format jsonl": "pandas.read_parquet(PATH).to_json(",
     "60/utf16.tsv": ":1: |text in UTF-16: convert it to UTF-8, `iconv -f UTF-16",
 }
@@ -1421,31 +1433,13 @@ def test_what_is_said_of_lists_of_other_tools() -> None:
         log_density(systems, gain="esa.A", add="length", prior="isotropic:scale=0.3")
 
 
-def test_lists_are_sorted_as_the_message_says(tmp_path: Path) -> None:
-    path = tmp_path / "lists"
-    path.write_text("1 ||| c ||| LM0= 1\n0 ||| a ||| LM0= 2\n1 ||| d ||| LM0= 3\n")
-    with pytest.raises(DataError) as caught:
-        read_nbest(path)
-    (command,) = re.findall(r"`(sort .*?)`", caught.value.message)
-    run_shell(f"{command} < lists > sorted", tmp_path)
-    lists = read_nbest(tmp_path / "sorted")
-    assert (lists.texts(1), lists.features[:, 0].tolist()) == (["c", "d"], [2, 1, 3])
-
-
-def test_the_first_id_is_set_as_the_message_says() -> None:
+@pytest.mark.parametrize("format", ["auto:first_id=1", "moses:first_id=1"])
+def test_the_first_id_is_set_as_the_message_says(format: str) -> None:
     lines = [f"{n} ||| t{n} ||| LM0= 1 ||| 1" for n in range(2)]
     with pytest.raises(DataError) as caught:
-        read_nbest(lines, format="auto:first_id=1")
-    (first,) = re.findall(r"with its format, (\S+)\)", caught.value.message)
+        read_nbest(lines, format=format)
+    (first,) = re.findall(r"--format (\S+);", caught.value.message)
     assert read_nbest(lines, format=first).ids == (0, 1)
-
-
-def test_the_page_splits_a_table_without_a_header(tmp_path: Path) -> None:
-    (tmp_path / "beams.tsv").write_text("a cat\t-0.5\ncat\t-1.5\nhello\t-0.25\nhi\t-2\n")
-    run_shell(re.findall(r"`(cut [^`]*)`", PAGE)[0], tmp_path)
-    lists = read_nbest(tmp_path / "texts", format=f"plain:list_size=2,scores={tmp_path}/score")
-    assert (lists.texts(1), lists.feature_names) == (["hello", "hi"], ("score",))
-    assert lists.features[:, 0].tolist() == [-0.5, -1.5, -0.25, -2]
 
 
 def test_the_page_puts_a_tab_after_the_utterance(tmp_path: Path) -> None:

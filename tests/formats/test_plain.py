@@ -88,7 +88,5 @@ def test_lines_that_are_not_whole_lists(texts: Path) -> None:
 def test_scores_behind_a_tab_are_no_text(write: Write, format: str) -> None:
     path = write(*["a cat"] * 9, "the cat\t-1.5", name="hyps")
     scores = write(*"1234567890", name="scores")
-    with raises(
-        DataError, "bad-line", parameter="scores", line=10, match="list_size=2,scores=FILE"
-    ):
+    with raises(DataError, "bad-line", parameter="scores", line=10, match="to two files, as docs"):
         read_nbest(path, format=format.format(scores))

@@ -178,7 +178,7 @@ def test_names_of_models_are_optional(winner: str, expected: list[list[int]]) ->
     renamed = {"id": 1, "item_1": "house", "item_2": "home", "choice": winner}
     names = "response_a=item_1,response_b=item_2,winner=choice"
     assert outcome(read(renamed, format=f"jsonl:{names}")) == expected
-    settings = "jsonl:response_a=NAME,response_b=NAME,winner=NAME"
+    settings = "jsonl:response_a=COLUMN,response_b=COLUMN,winner=COLUMN"
     with raises(DataError, "unknown-format", parameter="format", line=1, match=settings):
         read(renamed)
     with raises(DataError, "bad-line", line=1, match="winner is 'A': write one of model_a, model"):
@@ -189,10 +189,7 @@ def test_names_of_models_are_optional(winner: str, expected: list[list[int]]) ->
 
 def test_lists_of_texts_are_to_be_converted() -> None:
     row = {"query": "q", "pos": ["a"], "neg": ["b", "c"]}
-    shown = (
-        "pos is a list of texts: convert .* with `bpa convert ranked --question query --first pos"
-    )
-    with raises(DataError, "bad-line", line=1, match=f"{shown} --second neg`"):
+    with raises(DataError, "bad-line", line=1, match="pos is a list of texts, not one answer"):
         read(row, format="jsonl:prompt=query,chosen=pos,rejected=neg")
 
 

@@ -87,7 +87,12 @@ def test_lines_of_ids_or_in_their_order(ids: list[Any], expected: str, numbers: 
         (["a", "b"], None, "references", "2 lists, but the text has 3 references: give a"),
         (["a", "b", "c", "d"], None, "references", "4 lists, but the text has 3 references"),
         ([0, 1, 2, 3], 4, "references", "no reference for sentence id 3: the text has 3 lines"),
-        ([1, 2, 3], 3, "format", "id 3: .* if ids are counted from 1, set first_id=1"),
+        (
+            [1, 2, 3],
+            3,
+            "format",
+            "id 3: .* the first id, if ids are counted from 1 .*first_id=1",
+        ),
         ([1, 0, 3], 3, "references", "no reference for sentence id 3"),
         (["4", "9"], 1, "references", "no reference for sentence id 4"),
         (["0", "b"], 2, "references", "the id 'b' is not an integer, as others are"),

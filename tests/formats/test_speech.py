@@ -76,7 +76,7 @@ def test_numbers_that_may_be_words(write: Write, lines: str, doubtful: bool) -> 
 
 def test_a_file_of_scores_has_no_words(write: Write) -> None:
     scores = write("u-1 -3.5", "u-2 -4.25", "v-1 -1.5", name="acwt")
-    with pytest.warns(BpaWarning, match="no line has words: give the file of words, and set kaldi"):
+    with pytest.warns(BpaWarning, match="no line has words: give the file of words, and name"):
         assert read_nbest(scores).texts(0) == ["", ""]
     words = write("u-1 a cat", "u-2 cat", "v-1 hello", name="words")
     assert read_nbest(words, format=f"kaldi:scores={scores}").texts(0) == ["a cat", "cat"]

@@ -20,9 +20,8 @@ def test_what_may_be_wrong_with_lists_of_one_candidate() -> None:
     assert "inputs.example.question (3 different)" in problem
     assert "judge.score" not in problem
     singles = read_nbest([f'{{"id": {k}, "candidates": ["t{k}"]}}' for k in range(2)])
-    assert "give the candidates of one sentence the same id" in describe_singles(singles)
+    assert "and those of one sentence the same id" in describe_singles(singles)
     wide = singles.with_extras(other=["x", "y"])
-    assert "frame.melt('id', ['text', 'other'], 'system', 'answer')" in describe_singles(wide)
+    assert describe_singles(wide).endswith("shows for a column for each system")
     systems = read_nbest(FIELD / "wide.csv", format="csv:id=seg_id,text=hyp.A")
-    expected = "pandas.wide_to_long(frame, ['hyp', 'esa'], i='ID', j='system', sep='.'"
-    assert expected in describe_singles(systems)
+    assert describe_singles(systems).endswith("shows for a column for each system")

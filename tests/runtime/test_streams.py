@@ -174,7 +174,10 @@ def test_a_read_only_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.Mo
 
     real = os.open
     monkeypatch.setattr(os, "open", refuse)  # the superuser may write anything
-    with raises(DataError, "cannot-write", match="chmod"), atomic_writer(path) as file:
+    with (
+        raises(DataError, "cannot-write", match="change its permissions"),
+        atomic_writer(path) as file,
+    ):
         file.write("new")
     assert path.read_text() == "old"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -13,9 +14,10 @@ from bpa_ppl._runtime.messages import format_count, log_info
 from bpa_ppl._runtime.streams import require_writable
 from bpa_ppl.cli import options as shared
 from bpa_ppl.components import read_name
-from bpa_ppl.errors import unknown_name
+from bpa_ppl.errors import DataError, unknown_name
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
 from bpa_ppl.extras.convert.servers import ANSWERS
+from bpa_ppl.formats.advice import advise
 from bpa_ppl.formats.in_memory import concatenate
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.writing import write_nbest
@@ -109,7 +111,14 @@ def convert(
             function, read = partial(kinds.answers, server=kind), partial(read_json, finite=False)
         if qrels is not None:
             settings["qrels"] = read_text_lines(qrels)
-        lists = function((one for path in paths for one in read(path)), **settings)
+
+        def run(changes: Mapping[str, Any]) -> list[dict[str, Any]]:
+            return function((one for path in paths for one in read(path)), **settings, **changes)
+
+        try:
+            lists = run({})
+        except DataError as error:
+            raise advise(error, lambda changes: iter(run(changes))) from error.__cause__
         write_lists(lists, output)
         count, candidates = len(lists), sum(len(of["candidates"]) for of in lists)
     log_info(f"{output}: {format_count(count, 'list')} of {format_count(candidates, 'candidate')}")

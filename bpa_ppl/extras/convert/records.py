@@ -11,7 +11,7 @@ import msgspec
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.streams import AnyPath, atomic_writer, origin_name, read_chunks, read_lines
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, Remedy
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -93,8 +93,8 @@ class Failures:
     def add(self, record: LocatedRecord, problem: str) -> None:
         """Count one, or raise its error."""
         if self._bad == "error":
-            remedy = f"{self._again}, or leave out such {self._what}s {DROP}"
-            raise record.error(f"{problem}: {remedy}", "bad-line", "bad")
+            drop = Remedy(f"leave out such {self._what}s", DROP.arguments)
+            raise record.error(problem, "bad-line", "bad", [self._again, drop])
         self._count += 1
 
     def report(self) -> None:

@@ -11,7 +11,8 @@ import pytest
 from support.raising import raises
 from support.registries import SAMPLERS, Registry
 
-from bpa_ppl import NBest, UsageError, Weights, compare_samplers, log_density
+import bpa_ppl as bpa
+from bpa_ppl import DataError, NBest, UsageError, Weights, compare_samplers, log_density
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
 from bpa_ppl.diagnostics.samplers.running import run_samplers
 from bpa_ppl.extending import Sampled, Sampler, Target
@@ -120,6 +121,21 @@ def test_runs_that_have_ended_are_kept(
     runs = run_samplers(problem, engines, runs=3, clock=lambda: CLOCK.now, **options)
     assert {name: len(of) for name, of in runs.timed.items()} == counts
     assert stopped in runs.stopped
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_posteriors_of_other_data_are_refused_before_the_runs(toy: NBest) -> None:
+    program = log_density(toy, WEIGHTS)
+    other = bpa.adapt(toy[:1], WEIGHTS, sampler="laplace")
+    with raises(DataError, "mismatch", match="theirs"):
+        compare_samplers(
+            program,
+            samplers=["Sleeper"],
+            reference="imh",
+            reference_draws=500,
+            others={"theirs": [other]},
+        )
+    assert not CLOCK.runs
 
 
 def test_a_comparison_within_a_time_has_a_row_for_each_sampler(toy: NBest) -> None:
