@@ -61,8 +61,8 @@ COMMANDS = [
     ("adapt x -w none --references", "give --references FILE (bpa adapt --help"),
     ("check a.nc b.nc", "'b.nc': nothing is expected there; bpa check --help"),
     ("lists nbest --features --json", "--features"),
-    ("trace poor.nc -o x.png --var-names", "give --var-names VALUE"),
-    ("trace poor.nc --var-names -o x.png", "give --var-names VALUE"),
+    ("trace poor.nc -o x.png --var-names", "give --var-names NAME"),
+    ("trace poor.nc --var-names -o x.png", "give --var-names NAME"),
     ("trace -o x.png --var-names LM poor.nc", "give POSTERIOR"),
     ("trace poor.nc -o x.png --var-names LM0 no", "no: choose from"),
     # Options that exclude each other.
