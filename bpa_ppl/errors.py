@@ -64,6 +64,7 @@ _UNKNOWN = {"setting": "unknown-setting", "ending": "unknown-format"}  # codes o
 #: The origin of data that are not from a file.
 MEMORY = "<memory>"
 _RUN = re.compile(rf"\S{{{2 * _QUOTED},}}")  # a word too long to repeat
+_WORDS = re.compile(r"[\W_]+")  # between the words of a name
 # Control characters, line separators, and surrogates, which cannot be printed.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -142,11 +143,19 @@ def list_names(names: Iterable[str], most: int = _LISTED) -> str:
 def suggest_name(name: str, names: Iterable[str]) -> str:
     """Return what follows an unknown name in a message: the one that was probably meant.
 
+    It is the only one that has the name as a word, or that begins with it, else the most similar
+    one. Nothing is suggested where several have it as a word or begin with it.
+
     >>> suggest_name("metrc", ["sampler", "metric"]), suggest_name("other", ["sampler"])
     (' (did you mean metric?)', '')
+    >>> suggest_name("human", ["lm", "human_rating"]), suggest_name("human", ["human_a", "human_b"])
+    (' (did you mean human_rating?)', '')
     """
-    matches = get_close_matches(name, list(names), n=1)
-    return f" (did you mean {matches[0]}?)" if matches else ""
+    names, typed = list(dict.fromkeys(names)), name.casefold()
+    words = [one for one in names if typed in _WORDS.split(one.casefold())]
+    matches = words or [one for one in names if typed and one.casefold().startswith(typed)]
+    matches = matches or get_close_matches(name, names, n=1)
+    return f" (did you mean {matches[0]}?)" if len(matches) == 1 else ""
 
 
 def describe_missing_package(what: str, error: ImportError) -> str:

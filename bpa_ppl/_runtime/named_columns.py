@@ -33,8 +33,8 @@ def name_columns(table: Any, parameter: str = "features") -> Any:
         UsageError: if the values of a table are not in memory.
 
     >>> import pyarrow as pa
-    >>> {name: list(values) for name, values in name_columns(pa.table({"lm": [1, 2]})).items()}
-    {'lm': [1.0, 2.0]}
+    >>> name_columns(pa.table({"lm": [1, 2]}))
+    {'lm': array([1., 2.])}
     >>> name_columns([[1.0, 2.0]])
     [[1.0, 2.0]]
     """

@@ -13,7 +13,7 @@ from cyclopts.argument import Argument
 from support.command_line import run
 from support.registries import FEATURES, GAINS, NBEST_FORMATS, RULES, SAMPLERS
 
-from bpa_ppl.cli.app import app
+from bpa_ppl.cli.app import app, suggest_option
 from bpa_ppl.cli.options import ChoiceOptions, describe_setting
 from bpa_ppl.extending import Settings
 
@@ -135,6 +135,36 @@ def test_the_options_of_adapt_are_its_declared_settings() -> None:
         assert f"\n        {name}: " in (Settings.__doc__ or "")
         if name != "progress":
             assert options_of("adapt")[name].parameter.help == describe_setting(name).help
+
+
+@pytest.mark.parametrize("words", RUN, ids=" ".join)
+def test_a_prefix_of_one_option_is_taken_for_it(words: tuple[str, ...]) -> None:
+    options = parameters_of(*words)
+    names = [name for one in options if one.parse for name in one.names if name.startswith("--")]
+    for name in names:
+        for end in range(3, len(name)):
+            begin = [other for other in names if other.startswith(name[:end])]
+            shown = suggest_option(name[:end], options)
+            if begin == [name]:
+                assert shown == f" (did you mean {name}?)"
+            elif name[:end] not in names:
+                assert ", ".join(begin[:2]) in shown
+                assert "did you mean" not in shown
+
+
+@pytest.mark.parametrize("typed", ["metric", "objective", "reward", "label", "score"])
+def test_synonyms_of_options_are_known(typed: str) -> None:
+    """Where the command has the option."""
+    done = run("adapt", "dev.jsonl", "-w", "none", "-o", "out.nc", f"--{typed}", "human")
+    assert (done.code, done.out) == (2, "")
+    assert f"unknown option '--{typed}' (did you mean --gain?): bpa adapt --help" in done.err
+    assert "did you mean" not in run("check", "out.nc", f"--{typed}", "human").err
+
+
+def test_other_unknown_options_are_compared_by_their_letters() -> None:
+    assert suggest_option("--gian", parameters_of("adapt")) == " (did you mean --gain?)"
+    assert suggest_option("--var_names", parameters_of("check")) == " (did you mean --var-names?)"
+    assert suggest_option("--such", parameters_of("check")) == ""
 
 
 #: Options of several values that are not names: files, and values of something that is named.
