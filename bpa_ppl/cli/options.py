@@ -34,7 +34,7 @@ from bpa_ppl.components import Setting, read_name, read_value
 from bpa_ppl.decoding.options import OPTIONS as RERANKING
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.errors import UsageError, wrong_type, wrong_value
-from bpa_ppl.features.recipe import choose_roles
+from bpa_ppl.features.recipe import choose_roles, warn_of_gain
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, resolve_format
 from bpa_ppl.formats.in_memory import JOINED
 from bpa_ppl.formats.roles import Roles
@@ -477,7 +477,9 @@ class ColumnFlags:
 
     def roles(self, gain: str | None = None) -> Roles:
         """Return the roles of columns."""
-        return choose_roles(self.features, self.exclude, gain=gain)
+        roles = choose_roles(self.features, self.exclude, gain=gain)
+        warn_of_gain(self.features or (), roles.numbers)
+        return roles
 
 
 @Parameter(name="*")
