@@ -86,7 +86,7 @@ def adapt(
 def learn_prior(
     *posteriors: Annotated[Path, Parameter(required=True)],
     output: shared.OutputPath,
-    without: list[str] | None = None,
+    without: Annotated[list[str] | None, shared.make_names_parameter()] = None,
     unchecked: shared.Unchecked = False,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -97,8 +97,8 @@ def learn_prior(
     Args:
         posteriors: Posteriors (NetCDF) written by `bpa adapt`, one for each domain.
         output: Prior file (JSON).
-        without: A feature, or the label of several, that the lists of the new domain lack. Their
-            weights are set to 0.
+        without: Features, or labels of several, that the lists of the new domain lack: one or more
+            names, after POSTERIORS. Their weights are set to 0.
     """
     from bpa_ppl.models.priors.learned import draws_by_label, learn_hierarchy
 

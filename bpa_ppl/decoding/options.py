@@ -34,8 +34,8 @@ class RerankOptions(TypedDict, total=False):
             made the posterior.
         moved_files: New paths of files that features are computed from, by the label of the feature
             source, where they have moved since the adaptation.
-        without: A feature of the posterior, or the label of several, that some lists lack: its
-            weight is left out. By default that is an error.
+        without: Features of the posterior, or labels of several, that some lists lack: their
+            weights are left out. By default that is an error.
         ask_below: A choice between two candidates is sure from this probability on; about the other
             lists, ask a person.
         agree: The agreement of sure choices with the judge that is promised, such as 0.9, in place
@@ -66,7 +66,7 @@ class RerankOptions(TypedDict, total=False):
         MovedFiles | None,
         Setting(_CHOICE, several=True, form="NAME=FILE", option="--moved-file"),
     ]
-    without: Annotated[Iterable[str] | None, Setting(_CHOICE, several=True, form="NAME")]
+    without: Annotated[Iterable[str] | None, Setting(_CHOICE, several=True)]
     ask_below: Annotated[float | None, Setting(_CHOICE)]
     agree: Annotated[float | None, Setting(_CHOICE)]
     confidence: Annotated[float | None, Setting(_CHOICE)]

@@ -49,7 +49,7 @@ COMMANDS = [
     (f"adapt nbest {POOL}", "(--references)"),
     # Words and options.
     ("adapted nbest", '"adapt"'),
-    ("adapt x --gian ter", "Did you mean --gain?"),
+    ("adapt x --gian ter", "did you mean --gain?"),
     ("adapt x -w none --ouput x.nc", "--ouput"),
     ("adapt x -w none -o x.nc --seed 1.5", "an integer, not '1.5' (--seed)"),
     ("adapt x -w none -o x.nc --sampler imh:drws=5", "'drws'", "draws?"),
@@ -61,8 +61,8 @@ COMMANDS = [
     ("adapt x -w none --references", "give --references FILE (bpa adapt --help"),
     ("check a.nc b.nc", "'b.nc': nothing is expected there; bpa check --help"),
     ("lists nbest --features --json", "--features"),
-    ("trace poor.nc -o x.png --var-names", "give --var-names VALUE"),
-    ("trace poor.nc --var-names -o x.png", "give --var-names VALUE"),
+    ("trace poor.nc -o x.png --var-names", "give --var-names NAME"),
+    ("trace poor.nc --var-names -o x.png", "give --var-names NAME"),
     ("trace -o x.png --var-names LM poor.nc", "give POSTERIOR"),
     ("trace poor.nc -o x.png --var-names LM0 no", "no: choose from"),
     # Options that exclude each other.
@@ -116,7 +116,7 @@ COMMANDS = [
     ("tune nbest -r ref -w moses.ini -o new.json --tuner mart", "mart", "mert"),
     ("tune nbest -w moses.ini -o new.json --decoder moses", "--decoder"),
     ("compare a.nc", "give two or more posteriors, or a --model"),
-    ("compare a.nc b.nc -w none", "Unknown option"),
+    ("compare a.nc b.nc -w none", "unknown option"),
     ("compare --model json:dumps --set draws=5", "'draws' (--set)"),
     ("calibrate nbest", "nothing is expected there"),
     ("calibrate", "give a NumPyro model", "(--model)"),

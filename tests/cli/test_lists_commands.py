@@ -59,6 +59,17 @@ def test_lists_are_described(folder: Path) -> None:
     assert any(fact.startswith("a reference for 24 of 24 lists") for fact in both["facts"])
 
 
+@pytest.mark.parametrize("command", ["lists", "oracle"])
+def test_a_gain_that_is_named_as_a_feature_is_noted_once(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "judged.csv"
+    path.write_text("id,text,lm,comet\n0,a,1,2\n0,b,2,1\n1,a,1,2\n1,b,2,1\n", "utf-8")
+    note = "note: comet is the gain, and so not a feature: it is left out of the features\n"
+    done = succeed(command, path, "--gain", "comet", "--features", "lm", "comet")
+    assert done.err.count(note) == 1
+    done = succeed(command, path, "--gain", "comet", "--features", "*")
+    assert note not in done.err
+
+
 def test_features_are_recorded_computed_again_and_reported(folder: Path) -> None:
     Path("domain.txt").write_text("read this leaflet .\ntake the tablet with water .\n" * 5)
     done = succeed(*ADAPT, "--add", "lm=domain.txt,order=2")
