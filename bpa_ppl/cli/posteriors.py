@@ -217,13 +217,15 @@ def rerank(
     if aligned is not None and aligned.filled:
         missing = format_count(aligned.filled, "sentence")
         shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)
+    if quiet:
+        return
     if summary.scores.changes or summary.baselines is not None:
         shared.print_result(summary, output)
     else:
-        shared.echo_status(summary, quiet)
+        shared.echo_status(summary)
     if ask is not None and summary.unsure:
         command = f"bpa judge {ask} -p {posterior} -o answers.jsonl"
-        shared.echo_status(f"ask about the others: {command}", quiet)
+        shared.echo_status(f"ask about the others: {command}")
 
 
 def weights(

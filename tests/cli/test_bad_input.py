@@ -97,7 +97,7 @@ COMMANDS = [
     # Options of `rerank`, `weights` and `report`.
     (f"{RERANK} --ask unsure.jsonl", "give ask_below or agree"),
     (f"{RERANK} --ask-below 90", "not 90"),
-    (f"{PLAIN} --format plain:scores=scores.txt", "plain:list_size=50"),
+    (f"{PLAIN} --format plain:scores=scores.txt", "give list_size"),
     (f"{PLAIN} --format csv:list_size=2", "list_size"),
     (f"{PLAIN} --format jsonl:extract=a", "unknown setting 'extract' of"),
     ("report good.nc -o r -r ref", "--lists"),
@@ -221,3 +221,61 @@ def test_an_attribute_of_another_type_is_named_with_its_file(folder: Path) -> No
     )
     for line in lines:
         assert "attribute observed" in refused(*line.split(), mention="odd.nc: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "shown"),
+    [
+        (
+            "wards.csv",
+            "x,y\n1,2.0\n",
+            "not JSON: the arguments of the model are one object of JSON",
+        ),
+        ("wards.npz", b"PK\x03\x04\x14\x00\x00\x00", "the arguments of the model are one object"),
+        ("wards.json", "[1, 2]", "[1, 2] is no object: the arguments of the model are one object"),
+    ],
+)
+def test_data_of_a_program_are_one_object_of_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str | bytes, shown: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("program.py").write_text("def model(x):\n    pass\n")
+    Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
+    words = (
+        "calibrate",
+        "--model",
+        "program:model",
+        "--samplers",
+        "imh",
+        "--data",
+        name,
+        "-o",
+        "out",
+    )
+    refused(*words, mention=shown)
+
+
+def test_a_pattern_of_other_files_is_not_called_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in (1, 2):
+        Path(f"x.{number}.txt").write_text("# weight mu\n1 0.5\n")
+    error = refused("check", "x.*.txt", mention="2 files of this pattern, such as x.1.txt")
+    assert "no such file" not in error
+    refused("check", "y.*.txt", mention="no such file")
+
+
+def test_a_quiet_rerank_prints_the_choices_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = ["id,text,lm,human", *(f"{n // 3},t{n},{n % 3},{n % 3}" for n in range(36))]
+    Path("lists.csv").write_text("\n".join([*rows, ""]))
+    options = ("--features", "lm", "--gain", "human", "-w", "none", "--sampler", "map")
+    done = run("adapt", "lists.csv", *options, "-o", "posterior.nc", "-q")
+    assert (done.code, done.out) == (0, "")
+    quiet = run("rerank", "lists.csv", "-p", "posterior.nc", "-q", "-o", "chosen.txt")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+    assert "human" in run("rerank", "lists.csv", "-p", "posterior.nc", "-o", "chosen.txt").out
+    assert len(run("rerank", "lists.csv", "-p", "posterior.nc", "-q").out.splitlines()) == 12

@@ -162,9 +162,13 @@ def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
         # The first metric that the verdict names, if it names one.
         named = re.search(r"\b(TER\+BLEU|TER|BLEU|CHRF|WER|CER|comet)\b", str(improvement))
         assert named is None or named[1] == title
-        words = " in words" if name in ("ter", "bleu", "chrf", "ter+bleu", "wer") else ""
+        words = " in words" if name in ("bleu", "chrf", "ter+bleu") else ""
         unit = name if name == "comet" else f"{name} gain{words}"
+        unit = f"−{title}" if name in ("ter", "wer", "cer") else unit
         assert improvement.comparison.unit == unit
+        if unit == "−TER":
+            adapted = improvement.comparison.row("adapted weights")
+            assert adapted.gain == pytest.approx(-improvement.changes[0].after.value)
         reranker = Reranker(posterior, unchecked=True)
         summary = rerank_to(pool, reranker, tmp_path / "out", tmp_path / "details")
         keys = [change.after.metric for change in summary.scores.changes]
