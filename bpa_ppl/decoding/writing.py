@@ -197,7 +197,7 @@ class AlignedTexts:
         for number, name, text in zip(numbers, choices.ids, choices.texts, strict=True):
             if number < self._first_id:
                 message = f"sentence id {name} is below the first id, {self._first_id}"
-                remedies = ["correct it", count_from(number)]
+                remedies: list[str | Remedy] = ["correct it", count_from(number)]
                 raise DataError(message, parameter="format", remedies=remedies)
             if number < self._next or number in self._waiting:
                 message = f"two lists of sentence {name}: give each sentence one list"
