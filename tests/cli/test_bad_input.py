@@ -239,6 +239,7 @@ def test_data_of_a_program_are_one_object_of_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str | bytes, shown: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
     Path("program.py").write_text("def model(x):\n    pass\n")
     Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
     words = (

@@ -58,8 +58,8 @@ def test_several_weights_follow_one_option(folder: Path) -> None:
 
 
 def test_rerank_scores_where_there_are_references(folder: Path) -> None:
-    apart = succeed(*RERANK, "-r", "ref", "-o", "out", "--details", "table", "-q")
-    mixed = succeed(*RERANK, "-r", "ref", "-q")
+    apart = succeed(*RERANK, "-r", "ref", "-o", "out", "--details", "table")
+    mixed = succeed(*RERANK, "-r", "ref")
     texts = Path("out").read_text("utf-8").splitlines()
     assert (mixed.out.splitlines(), mixed.err, len(texts)) == (texts, apart.out, SENTENCES)
     assert "TER" in apart.out
@@ -118,7 +118,7 @@ def test_report_on_new_lists(folder: Path) -> None:
     html = succeed("report", "good.nc", "--lists", "nbest", "-r", "ref", "-o", "-").out
     ter = re.search(r"TER (\d+\.\d\d) → (\d+\.\d\d)", html)
     assert ter
-    scores = succeed(*RERANK, "-r", "ref", "-o", "out", "-q").out
+    scores = succeed(*RERANK, "-r", "ref", "-o", "out").out
     assert re.search(rf"TER +{ter[1]} +{ter[2]}", scores), scores
 
 
