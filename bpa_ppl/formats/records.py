@@ -39,7 +39,7 @@ from bpa_ppl.formats.preference_rows import (
     parse_pair,
 )
 from bpa_ppl.formats.rules import refuse
-from bpa_ppl.formats.schema import Schema
+from bpa_ppl.formats.schema import Schema, iter_field_names, split_field
 from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import NBest
 
@@ -182,12 +182,8 @@ class _Rows:
             candidates = self._columns(list(chain.from_iterable(lists)), of_candidates)
         fields = self._values([record for record, _ in records], lines)
         sentences = {n: to_plain_members(v) for n, v in fields if n != CANDIDATES}
-        for name in [
-            n
-            for n, v in sentences.items()
-            if self._is_named(n) and any(isinstance(of, list | tuple) for of in v)
-        ]:
-            column = self._spread(name, sentences.pop(name), sizes, lines)
+        for name, values in self._take_lists(sentences):
+            column = self._spread(name, values, sizes, lines)
             self._add(candidates, name, column, of_candidates)
         return Block(candidates, sentences, parents, lines_of)
 
@@ -211,7 +207,8 @@ class _Rows:
                 problem += "to numbers with a unit"
                 raise self._error(problem, code="wrong-type")
         named = not self._schema.names.keys().isdisjoint(SETTINGS)
-        if CANDIDATES in renamed or named or find_answer_fields(renamed):
+        nested = self._schema.typed and CANDIDATES in renamed
+        if nested or named or find_answer_fields(renamed):
             return None
         return self._schema.rename({name: flat[name] for name in flat.column_names})
 
@@ -291,6 +288,30 @@ class _Rows:
         if belongs_to_sentence(name) or name == TEXT:
             return False
         return bool(self._schema.roles.is_feature(name)) or name in self._schema.roles.numbers
+
+    def _take_lists(self, sentences: dict[str, list[Any]]) -> Iterator[tuple[str, list[Any]]]:
+        """Yield columns of sentences that have lists and are named, which are taken out.
+
+        So are fields of objects, with dots in their names.
+        """
+
+        def has_lists(name: str, values: Sequence[Any]) -> bool:
+            return self._is_named(name) and any(isinstance(of, list | tuple) for of in values)
+
+        for column in list(sentences):
+            values = sentences[column]
+            if has_lists(column, values):
+                yield column, sentences.pop(column)
+                continue
+            objects = [{column: of} for of in values if isinstance(of, dict)]
+            for name in dict.fromkeys(chain.from_iterable(map(iter_field_names, objects))):
+                parts = [split_field({column: of}, name) or ({column: of}, None) for of in values]
+                if has_lists(name, fields := [value for _, value in parts]):
+                    yield name, fields
+                    values = [rest.get(column) for rest, _ in parts]
+                    sentences[column] = values
+            if objects and all(value is None for value in values):
+                sentences.pop(column)
 
     def _spread(
         self, name: str, values: Sequence[Any], sizes: Sequence[int], lines: Sequence[int]

@@ -22,6 +22,10 @@ The fields of a sentence:
 A record is a sentence with its `candidates`, or a candidate with the `id` of its sentence. In the
 latter form the extras of a sentence are called `sentence.NAME`.
 
+A column of the sentence that is named, with a list of a value for each candidate, is a column of
+candidates; so is a field of an object, as `scores.large` of `"scores": {"large": [0.5, 0.1]}`. If
+all values of a named column of numbers are lists of one number, they are these numbers.
+
 A feature is a column that the user names, a field of an object `features` of the candidate (a
 column `features.NAME`), or a column of numbers in a format of decoders. Its values are numbers; a
 value is missing if it is absent, null, NaN, or an empty cell of a text file.
@@ -39,7 +43,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, is_missing, read_number
+from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, is_missing, is_number, read_number
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.values import (
     RECIPES,
@@ -108,13 +112,17 @@ def count_from(first: int) -> Remedy:
     return Remedy(words, settings={"first_id": first})
 
 
-def _split_field(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:
-    """Return an object without the field that a name with dots leads to, and its value."""
+def split_field(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:
+    """Return an object without the field that a name with dots leads to, and its value.
+
+    >>> split_field({"scores": {"large": 0.5, "small": 1}}, "scores.large")
+    ({'scores': {'small': 1}}, 0.5)
+    """
     first, _, rest = name.partition(".")
     inside = record.get(first)
     if not (rest and isinstance(inside, dict)):
         return None
-    parts = _split_field(inside, rest)
+    parts = split_field(inside, rest)
     if rest in inside:
         parts = {key: value for key, value in inside.items() if key != rest}, inside[rest]
     if parts is None:
@@ -229,12 +237,12 @@ class Schema:
         {'message': {'role': 'assistant'}, 'text': 'a cat'}
         """
         for name in self.names.values():
-            if "." in name and name not in fields and (split := _split_field(fields, name)):
+            if "." in name and name not in fields and (split := split_field(fields, name)):
                 fields = {**split[0], name: split[1]}
         names = dict(self.names)
         if of_candidate:
             names = {TEXT: names.get(TEXT, TEXT)}
-        elif names.get(CANDIDATES, CANDIDATES) in fields:
+        elif self.typed and names.get(CANDIDATES, CANDIDATES) in fields:
             names.pop(TEXT, None)
         usual = {name: usual for usual, name in names.items()}
         if not self.seen.keys() >= fields.keys():
@@ -481,6 +489,8 @@ class Schema:
         extras: dict[str, Any] = {}
         for name, values in block.candidates.items():
             short = name.removeprefix(OF_FEATURES)
+            if self.roles.is_feature(name) or short in self.roles.numbers:
+                values = _unpack(values)
             if short != name and short in (TEXT, TOTAL):
                 problem = f"a feature called {short}, as the {short} of candidates is: rename it"
                 raise self.error(problem, block.line[0], code="bad-name")
@@ -627,6 +637,28 @@ def _with_numbers(block: Block) -> Block:
         return block
     sentences[OF_SENTENCE + ID] = sentences[ID]
     return block._replace(sentences=sentences | {ID: numbers})
+
+
+def _unpack(values: Any) -> Any:
+    """Return the numbers of a column that has a list of one number in place of each; else itself.
+
+    >>> _unpack([[1.5], None, [2]]), _unpack([[1.5], [2, 3]])
+    ([1.5, None, 2], [[1.5], [2, 3]])
+    """
+    if is_arrow(values):
+        import pyarrow as pa
+
+        if not pa.types.is_nested(values.type):
+            return values
+        values = from_arrow(values)
+
+    def has_number(one: Any) -> bool:
+        return isinstance(one, list | tuple) and len(one) == 1 and is_number(one[0])
+
+    first = next((one for one in values if one is not None), None)
+    if not (has_number(first) and all(one is None or has_number(one) for one in values)):
+        return values
+    return [None if one is None else one[0] for one in values]
 
 
 _LARGEST_ID = 2**63 - 1
