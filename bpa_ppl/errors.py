@@ -64,6 +64,7 @@ _UNKNOWN = {"setting": "unknown-setting", "ending": "unknown-format"}  # codes o
 #: The origin of data that are not from a file.
 MEMORY = "<memory>"
 _RUN = re.compile(rf"\S{{{2 * _QUOTED},}}")  # a word too long to repeat
+_WORDS = re.compile(r"[\W_]+")  # between the words of a name
 # Control characters, line separators, and surrogates, which cannot be printed.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -75,6 +76,16 @@ def escape_controls(text: str) -> str:
     'a name\\n\\x1b[2J'
     """
     return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)
+
+
+def abbreviate(text: str, limit: int = _QUOTED) -> str:
+    r"""Return a text as one line: of a long one the beginning and the end.
+
+    >>> abbreviate("a cat\nsat"), abbreviate("the cat sat", 7)
+    ('a cat\\nsat', 'the…sat')
+    """
+    half = (limit - 1) // 2
+    return escape_controls(f"{text[:half]}…{text[-half:]}" if len(text) > limit else text)
 
 
 def quote(value: object, limit: int = _QUOTED) -> str:
@@ -91,6 +102,16 @@ def quote(value: object, limit: int = _QUOTED) -> str:
     parts = [value[:half], value[-half:]] if len(value) > limit else [value]
     texts = [part.decode(errors="replace") if isinstance(part, bytes) else part for part in parts]
     return repr("…".join(texts))
+
+
+def _quote_name(name: str) -> str:
+    """Return a name as options of several names read it: in double quotes if it has a comma.
+
+    >>> _quote_name("lm"), _quote_name("loss, log")
+    ('lm', '"loss, log"')
+    """
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"' if "," in name or name.startswith('"') else name
 
 
 def write_option(
@@ -110,7 +131,8 @@ def write_option(
     "--default lm=WEIGHT; in Python defaults={'lm': WEIGHT}"
     """
     texts, equals = [value] if isinstance(value, str) else list(value), f"={number}" * bool(number)
-    words = " ".join(f"--{option} {shlex.quote(text)}{equals}" for text in texts)
+    written = texts if isinstance(value, str) else map(_quote_name, texts)
+    words = " ".join(f"--{option} {shlex.quote(text)}{equals}" for text in written)
     shown = repr(value if isinstance(value, str) else texts)
     if number:
         shown = f"{{{', '.join(f'{text!r}: {number}' for text in texts)}}}"
@@ -131,11 +153,19 @@ def list_names(names: Iterable[str], most: int = _LISTED) -> str:
 def suggest_name(name: str, names: Iterable[str]) -> str:
     """Return what follows an unknown name in a message: the one that was probably meant.
 
+    It is the only one that has the name as a word, or that begins with it, else the most similar
+    one. Nothing is suggested where several have it as a word or begin with it.
+
     >>> suggest_name("metrc", ["sampler", "metric"]), suggest_name("other", ["sampler"])
     (' (did you mean metric?)', '')
+    >>> suggest_name("human", ["lm", "human_rating"]), suggest_name("human", ["human_a", "human_b"])
+    (' (did you mean human_rating?)', '')
     """
-    matches = get_close_matches(name, list(names), n=1)
-    return f" (did you mean {matches[0]}?)" if matches else ""
+    names, typed = list(dict.fromkeys(names)), name.casefold()
+    words = [one for one in names if typed in _WORDS.split(one.casefold())]
+    matches = words or [one for one in names if typed and one.casefold().startswith(typed)]
+    matches = matches or get_close_matches(name, names, n=1)
+    return f" (did you mean {matches[0]}?)" if len(matches) == 1 else ""
 
 
 def describe_missing_package(what: str, error: ImportError) -> str:

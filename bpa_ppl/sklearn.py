@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from sklearn.utils.validation import (
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_array, as_numbers, to_floats
 from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.named_columns import name_columns
 from bpa_ppl.adapting.adapt import adapt
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.errors import BpaWarning, DataError, UsageError, quote
@@ -84,7 +86,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             the lists of the fit, to compare columns of different units.
         n_lists_: the number of lists of the fit.
         n_features_in_: the number of columns of `X`.
-        feature_names_in_: their names, if `X` is a data frame.
+        feature_names_in_: their names, if the columns of `X` have names, as those of a data frame.
+            Other `X` with names must have the same ones in the same order.
 
     >>> rng = np.random.default_rng(0)
     >>> X, qid = rng.normal(size=(60, 2)), np.repeat(np.arange(20), 3)
@@ -245,6 +248,11 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         options = {"reset": reset, "dtype": np.float64, "ensure_min_samples": 2 if reset else 1}
         options["ensure_all_finite"] = "allow-nan"  # our message names the imputer of our docs
         _require_in_memory(X, "X")
+        if not hasattr(X, "columns") and isinstance(named := name_columns(X, "X"), Mapping):
+            import pyarrow as pa
+
+            # Scikit-learn compares the names of an Arrow table, and of data frames.
+            X = pa.table({name: np.asarray(column) for name, column in named.items()})  # noqa: N806
         with np.errstate(over="ignore"):  # infinite values are an error anyway
             masked = isinstance(X, np.ma.MaskedArray)
             try:

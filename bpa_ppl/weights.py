@@ -15,6 +15,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl._runtime.named_columns import name_values
 from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl.components import read_settings
 from bpa_ppl.errors import (
@@ -491,6 +492,7 @@ def start(
     if weights is None:
         lower = _find_features(lists, lower_is_better, "lower_is_better")
         return None, initial_weights(lists).updated(dict.fromkeys(lower, 0.0)), NONE
+    weights = name_values(weights, "weights")
     if isinstance(weights, Mapping) and not (isinstance(weights, Weights) and weights.positional):
         return weights, {}, CANONICAL
     columns = match(weights, lists, fixed=())
@@ -550,6 +552,7 @@ def _name_canonical(canonical: Any, lists: NBest) -> Weights:
     """Return weights by name."""
     if canonical is None:
         return initial_weights(lists)
+    canonical = name_values(canonical, "weights")
     if isinstance(canonical, Mapping):
         weights = canonical if isinstance(canonical, Weights) else Weights(canonical, "the weights")
     else:

@@ -30,9 +30,13 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 from support.raising import raises
+from xarray import DataArray
 
 import bpa_ppl as bpa
 from bpa_ppl import BayesianRanker, DataError, Isotropic, UsageError
+
+#: The names of the columns of an array of xarray.
+NAMED = {"x": ["qe", "gpt", "claude"]}
 
 
 def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
@@ -204,6 +208,9 @@ def test_data_frames_pipelines_and_missing_values() -> None:
     assert ranker.feature_names_in_.tolist() == ["gpt", "claude", "qe"]
     assert ranker.n_features_in_ == 3
     assert ranker.posterior_["posterior"]["feature"].values.tolist() == ["gpt", "claude", "qe"]
+    for other in (frame[["qe", "gpt", "claude"]], DataArray(frame.to_numpy(), NAMED, ("row", "x"))):
+        with pytest.raises(ValueError, match="must be in the same order"):
+            ranker.predict(other)
     frame.iloc[::5, 1] = np.nan
     imputer = SimpleImputer(add_indicator=True).set_output(transform="pandas")
     pipeline = make_pipeline(imputer, StandardScaler(), clone(RANKER))

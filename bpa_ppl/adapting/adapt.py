@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl.adaptation_record import change_adaptation
+from bpa_ppl.adapting.adaptation import require_adaptation
 from bpa_ppl.adapting.build import build_target
 from bpa_ppl.adapting.indicators import choose_indicators
 from bpa_ppl.adapting.observe import observe
@@ -93,19 +94,25 @@ def run_adaptation(
     settings: ResolvedSettings,
     *,
     reading: Mapping[str, Any] | None = None,
+    quiet: bool = False,
 ) -> Finished:
     """Adapt as `adapt` does, and return plain draws and their check.
+
+    One pair of candidates of which one is better is logged, to show what is learned.
 
     Args:
         lists: as for `adapt`.
         weights: as for `adapt`.
         settings: from `resolve_settings`.
         reading: the options with which the file of the lists was read.
+        quiet: whether no pair is logged.
     """
     prepared = prepare(lists, weights, resolved=settings)
     if len(prepared.judged.lists) == 1 and not prepared.answers:
         warn_user("one judged list teaches little about the weights: judge at least ten")
     target = _build(prepared)
+    if (example := require_adaptation(target).observed.example) and not quiet:
+        log_info(example)
     progress = prepared.settings.progress
     run = run_sampler(target, prepared.sampler, seed=prepared.settings.seed, progress=progress)
     draws, report = finish(run, progress=progress)

@@ -18,6 +18,7 @@ from bpa_ppl._runtime.progress import reporter
 from bpa_ppl.adaptation_record import Agreement, ObservedRecord
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.errors import DataError
+from bpa_ppl.gains.example import describe_oracle, describe_pair, describe_preference
 from bpa_ppl.gains.gains import scores_and_gains
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.oracles import Oracles, choose_oracles, rank_candidates
@@ -44,6 +45,8 @@ class Observed:
         gains: (candidates,) the gain of each; None if the likelihood needs only the oracles.
         choices: the comparisons; None for gains.
         agreement: of the raters; None if fewer than two have names.
+        example: one sentence about a pair of candidates of which one is better; empty if there is
+            none.
 
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.adapting.prepare import prepare
@@ -64,6 +67,7 @@ class Observed:
     gains: Float64 | None = None
     choices: ChoiceSets | None = None
     agreement: Agreement | None = None
+    example: str = ""
 
     @property
     def chosen(self) -> Int64:
@@ -205,6 +209,7 @@ def observe(prepared: Prepared) -> Observed:
 def _observe(prepared: Prepared) -> Observed:
     lists, gain, best = prepared.judged.lists, prepared.gain, prepared.oracles
     with_gains, gains = prepared.likelihood.observes == "gains", np.zeros(0)
+    scores: Float64 | None = None
     if best is None and not len(lists):  # nothing is searched for
         none = np.zeros(0, np.int64)
         best = Oracles(none, np.zeros(0), none, prepared.ties, gain.key, "")
@@ -219,11 +224,16 @@ def _observe(prepared: Prepared) -> Observed:
             )
         scores = gain.signed(scores)
     if best is None:
+        assert scores is not None
         canonical = prepared.match.origin == CANONICAL
         preference = score_differences(lists, prepared.match.values) if canonical else None
         ranking = rank_candidates(lists, None if prepared.ties == "shared" else preference)
         best = choose_oracles(lists, gain, scores, ranking, prepared.ties, lists.references)
-    return Observed(lists=lists, gain=gain, oracles=best, gains=gains if with_gains else None)
+    example = describe_oracle(lists, best)
+    if scores is not None:
+        example = describe_pair(lists, gain, scores)
+    gains_observed = gains if with_gains else None
+    return Observed(lists=lists, gain=gain, oracles=best, gains=gains_observed, example=example)
 
 
 def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Observed:
@@ -232,7 +242,8 @@ def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Observed:
     agreed = agreement(choices.answers) if len(choices.named_raters) > 1 else None
     if agreed is not None:
         log_info(str(agreed))
-    return Observed(lists=choices.lists, choices=choices, agreement=agreed)
+    example = describe_preference(lists, choices.answers)
+    return Observed(lists=choices.lists, choices=choices, agreement=agreed, example=example)
 
 
 def _require_differences(lists: NBest, best: Oracles) -> None:

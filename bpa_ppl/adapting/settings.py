@@ -97,6 +97,8 @@ class Settings(TypedDict, total=False):
             replaces it.
         seed: The same seed gives the same draws, to the bit on the same machine. By default 0.
         jobs: Processes that score candidates; -1 uses every core. By default 1.
+        unchecked: Use references that seem to be those of other lists; on the command line, also a
+            posterior as the prior that fails its check.
         progress: True draws a bar on standard error.
 
     >>> settings: Settings = {"sampler": "nuts:draws=500", "seed": 1}
@@ -123,6 +125,7 @@ class Settings(TypedDict, total=False):
     preset: Annotated[str | None, Setting("Sampling")]
     seed: Annotated[int, Setting("Sampling", default=0)]
     jobs: Annotated[int, Setting("Other options", default=1, recorded=False)]
+    unchecked: Annotated[bool, Setting("Other options", default=False, recorded=False)]
     progress: Annotated[bool | Reporter, Setting(default=False, recorded=False, option=None)]
 
 
@@ -147,6 +150,7 @@ class ResolvedSettings:
         model: as given: the default depends on the prior.
         seed: of the draws.
         jobs: processes that score candidates.
+        unchecked: whether references that seem to be those of other lists are used.
         progress: True draws a bar on standard error.
 
     >>> resolve_settings(preset="published-2010").sampler
@@ -169,6 +173,7 @@ class ResolvedSettings:
     model: "str | Model | None"
     seed: int
     jobs: int
+    unchecked: bool
     progress: bool | Reporter
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import name_lists
-from bpa_ppl.gains.misplaced import warn_of_misplaced
+from bpa_ppl.gains.misplaced import check_references
 from bpa_ppl.lists.nbest import NBest, score_differences, subtract_first
 from bpa_ppl.weights import CANONICAL
 
@@ -24,12 +24,16 @@ def warn_about(prepared: Prepared) -> None:
 
     Args:
         prepared: from `prepare`.
+
+    Raises:
+        DataError: if nearly all lists have the reference of a neighbour.
     """
     lists, match = prepared.lists, prepared.match
     if match.origin == CANONICAL and (note := describe_totals(lists, match.values)):
         warn_user(note)
     if prepared.oracles is None and prepared.likelihood.observes != "preferences":
-        warn_of_misplaced(prepared.judged.lists, prepared.gain)
+        unchecked = prepared.settings.unchecked
+        check_references(prepared.judged.lists, prepared.gain, unchecked=unchecked)
 
 
 def describe_totals(lists: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> str:

@@ -24,7 +24,6 @@ def adapt(
     reading: shared.Reading = shared.Reading(),
     judgements: Annotated[list[Path] | None, Parameter(group=shared.OBSERVED)] = None,
     fixed: Annotated[shared.Fixed, Parameter(group=shared.PRIOR)] = None,
-    unchecked: Annotated[shared.Unchecked, Parameter(group=shared.PRIOR)] = False,
     like: Annotated[Path | None, Parameter(group=shared.OTHERS)] = None,
     scheduler: Annotated[shared.Scheduler, Parameter(group=shared.OTHERS)] = None,
     quiet: Annotated[shared.Quiet, Parameter(group=shared.OTHERS)] = False,
@@ -52,11 +51,10 @@ def adapt(
     if not weights and like is None:
         message = "give canonical weights (a file, none or equal), or a posterior with --like"
         raise UsageError(message, parameter="weights", code="missing-argument")
-    shared.require_with("--prior", settings.get("prior"), unchecked=unchecked)
     arguments: dict[str, Any] = {**settings, **shared.given_options(fixed=fixed)}
     arguments["progress"] = not quiet
     if isinstance(prior := settings.get("prior"), str):
-        arguments["prior"] = shared.parse_prior(prior, unchecked=unchecked)
+        arguments["prior"] = shared.parse_prior(prior, unchecked=settings.get("unchecked", False))
     if weights:
         arguments["weights"] = shared.parse_start(weights)
     repeated = None if like is None else read_weight_draws(like)
@@ -74,7 +72,7 @@ def adapt(
     lists = reading.read_together(nbest, judgements or (), roles=roles)
     flags = shared.given_options(formats=reading.formats)
     with use_scheduler(scheduler):
-        posterior, report = run_adaptation(lists, start, resolved, reading=flags)
+        posterior, report = run_adaptation(lists, start, resolved, reading=flags, quiet=quiet)
     write_posterior(posterior, output)
     comparison = read_comparison(AdaptationRecord.of(posterior.record))
     if report and comparison is not None:
@@ -88,7 +86,7 @@ def adapt(
 def learn_prior(
     *posteriors: Annotated[Path, Parameter(required=True)],
     output: shared.OutputPath,
-    without: list[str] | None = None,
+    without: Annotated[list[str] | None, shared.make_names_parameter()] = None,
     unchecked: shared.Unchecked = False,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -99,8 +97,8 @@ def learn_prior(
     Args:
         posteriors: Posteriors (NetCDF) written by `bpa adapt`, one for each domain.
         output: Prior file (JSON).
-        without: A feature, or the label of several, that the lists of the new domain lack. Their
-            weights are set to 0.
+        without: Features, or labels of several, that the lists of the new domain lack: one or more
+            names, after POSTERIORS. Their weights are set to 0.
     """
     from bpa_ppl.models.priors.learned import draws_by_label, learn_hierarchy
 

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.metadata import entry_points, version
@@ -25,8 +25,10 @@ from cyclopts import (
     MissingArgumentError,
     Parameter,
     Token,
+    UnknownOptionError,
     UnusedCliTokensError,
 )
+from cyclopts.argument import Argument
 
 from bpa_ppl._runtime.messages import LOGGER, warn_user
 from bpa_ppl.cli import adapt, comparing, language_models, list_commands, posteriors
@@ -75,6 +77,20 @@ def _format_default(value: object) -> str | None:
     return None if value is None or value is False else str(value)
 
 
+#: What other programs call an option.
+_SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "gain": ("label", "labels", "metric", "objective", "reward", "score", "target", "criterion"),
+    "features": ("columns", "covariates"),
+    "exclude": ("drop", "ignore"),
+    "references": ("refs", "gold"),
+    "sources": ("src", "input"),
+    "sampler": ("algorithm", "engine", "method"),
+    "samplers": ("algorithms", "engines", "methods"),
+    "jobs": ("n-jobs", "processes", "threads", "workers"),
+    "seed": ("random-seed", "random-state"),
+    "var-names": ("parameters", "params", "variables", "vars"),
+    "quiet": ("silent",),
+}
 #: The boxes of `bpa --help`.
 _EVERYDAY, _LISTS, _JUDGES = "Everyday", "Lists and priors", "Judges"
 _RESEARCH, _PHRASES = "Research", "Phrases and language models"
@@ -89,9 +105,10 @@ app = App(
     "Researchers: compare samplers of a NumPyro model, check and trace any draws.\n\n"
     "Python programmers: import bpa_ppl, and choose by a Reranker.\n\n"
     "MT, speech and LLM engineers: adapt to judged lists, rerank new ones.",
-    help_epilogue="Options with ... can be repeated. Exit codes: 0 done, 2 bad data or usage, 3 "
-    "posterior not converged, 129 hangup, 130 interrupted, 141 output closed by its reader, 143 "
-    "terminated.",
+    help_epilogue="Options with ... can be repeated. Several names are separated by spaces or "
+    "commas; a name with a comma is in double quotes, as in '\"loss, log\"'. Exit codes: 0 done, 2 "
+    "bad data or usage, 3 posterior not converged, 129 hangup, 130 interrupted, 141 output closed "
+    "by its reader, 143 terminated.",
     help_format="plaintext",
     version=f"bpa_ppl {version('bpa_ppl')}",
     group_commands=_BOXES[_HELP],
@@ -191,6 +208,32 @@ def _option_names(words: Sequence[str]) -> dict[str, str]:
     return {one.field_info.name: one.name for one in options if one.parse and one.names}
 
 
+def suggest_option(typed: str, options: Iterable[Argument]) -> str:
+    """Return what follows an unknown option in a message: the one that was probably meant.
+
+    Args:
+        typed: the unknown option.
+        options: of the command.
+    """
+    typed = typed.lstrip("-").replace("_", "-")
+    all_names = [name for one in options if one.parse for name in one.names]
+    names = [name.removeprefix("--") for name in all_names if name.startswith("--")]
+    begin = [name for name in names if name.startswith(typed)]
+    if len(begin) > 1:
+        return f" ({list_names(f'--{name}' for name in begin)} begin with it)"
+    meant = begin or [name for name in names if typed in _SYNONYMS.get(name, ())]
+    meant = meant or get_close_matches(typed, names, n=1)
+    return f" (did you mean --{meant[0]}?)" if meant else ""
+
+
+def _find_greedy(words: Sequence[str]) -> str | None:
+    """Return the last option among the words that takes several names."""
+    command = app.parse_commands(list(words))[1][-1]
+    options = command.assemble_argument_collection()
+    names = {name for one in options if one.parameter.consume_multiple for name in one.names}
+    return next((word for word in reversed(words) if word in names), None)
+
+
 def _explain_words(error: CycloptsError, words: Sequence[str]) -> UsageError:
     """Return what is wrong with the words of a command line."""
     command = " ".join(["bpa", *(error.command_chain or ())])
@@ -198,10 +241,16 @@ def _explain_words(error: CycloptsError, words: Sequence[str]) -> UsageError:
         rest = list_names(map(quote, error.unused_tokens or ())).replace(_STANDARD, "-")
         problem = f"{rest}: nothing is expected there; {command} --help shows the arguments"
         return UsageError(problem, code="conflict")
+    if isinstance(error, UnknownOptionError):
+        typed = (error.token.keyword or error.token.value).partition("=")[0]
+        problem = f"unknown option {quote(typed)}{suggest_option(typed, error.argument_collection)}"
+        return UsageError(f"{problem}: {command} --help shows the options", code="unknown-name")
     if not isinstance(error, MissingArgumentError) or error.argument is None:
         return UsageError(str(error))
     missing = error.argument
     problem = f"give {missing.name}"
+    if not missing.name.startswith("-") and (greedy := _find_greedy(words)):
+        problem += f" before {greedy}, which takes all words that follow it"
     if missing.name.startswith("-"):
         hints = {missing.hint, *get_args(missing.hint)}
         is_file = missing.required or not hints.isdisjoint({Path, list[Path]})

@@ -16,6 +16,7 @@ from bpa_ppl._runtime.messages import format_count
 from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import BpaError, NotConverged, UsageError, wrong_value
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 if TYPE_CHECKING:
     from bpa_ppl.diagnostics.samplers.comparison import Comparison
@@ -29,21 +30,6 @@ _VERSIONS = ("bpa_ppl", "numpyro", "jax")
 _OTHERS = ("arviz", "blackjax", "nutpie")
 
 
-def _parse_names(samplers: Iterable[str]) -> list[str]:
-    """Read names that are separated by commas, in one text or several.
-
-    >>> _parse_names(["imh, nuts", "rwm"])
-    ['imh', 'nuts', 'rwm']
-
-    Raises:
-        UsageError: if there is none.
-    """
-    names = [name.strip() for name in ",".join(samplers).split(",") if name.strip()]
-    if not names:
-        raise UsageError("give the names of one or more samplers, separated by commas")
-    return names
-
-
 def _parse_settings(pairs: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Read `SAMPLER.NAME=VALUE` options: the settings of each sampler.
 
@@ -54,7 +40,7 @@ def _parse_settings(pairs: Iterable[str]) -> dict[str, dict[str, Any]]:
         UsageError: if one is not of this form.
     """
     settings: dict[str, dict[str, Any]] = {}
-    for key, value in shared.parse_assignments(pairs).items():
+    for key, value in shared.parse_assignments(shared.split_names(pairs)).items():
         sampler, dot, name = key.partition(".")
         if not (sampler and dot and name):
             raise wrong_value("expected SAMPLER.NAME=VALUE", key)
@@ -113,7 +99,8 @@ class _Runs:
     """How samplers are run: arguments of `compare_samplers`, which has the defaults.
 
     Args:
-        samplers: Names of samplers, separated by commas (default: rwm, imh, nuts, laplace).
+        samplers: Names of samplers, with settings as in nuts:warmup=500,draws=1000 (default: rwm,
+            imh, nuts, laplace).
         runs: Runs of each sampler, with different seeds (default: 4).
         max_seconds: No run begins later; the runs that have ended are compared.
         reference: Sampler of the long reference run (default: nuts).
@@ -122,7 +109,7 @@ class _Runs:
             NAME=FILE,FILE. An attribute sampling_time, in seconds, gives its cost.
     """
 
-    samplers: Annotated[Any, shared.make_parameter(_parse_names, several=True)] = None
+    samplers: Annotated[Any, shared.make_names_parameter(registry=SAMPLERS)] = None
     others: Annotated[
         dict[str, Any] | None,
         shared.make_parameter(shared.parse_moved_files, several=True, name="--posterior"),
@@ -162,7 +149,7 @@ def compare(
     ],
     output: shared.OutputPath | None = None,
     program: _Program = _Program(),
-    var_names: list[str] | None = None,
+    var_names: Annotated[list[str] | None, shared.make_names_parameter()] = None,
     log_weights: shared.LogWeights = None,
     bias: float = 0.1,
     no_reference: Annotated[bool, Parameter(negative=())] = False,
@@ -184,7 +171,7 @@ def compare(
 
     Args:
         output: Folder of the page and the tables.
-        var_names: Variable to compare.
+        var_names: Variables to compare: one or more names, after POSTERIORS.
         no_reference: Compare each posterior with all others, pooled, without a reference.
         bias: Largest bias of a mean that agrees, in posterior sd, at most 0.1; a smaller one takes
             more draws, and the reason says how many.
@@ -263,10 +250,7 @@ def calibrate(
     program: _Program = _Program(),
     samplers: Annotated[
         Any,
-        shared.make_parameter(
-            _parse_names, "Names of samplers, separated by commas.", several=True
-        ),
-        Parameter(show_default=",".join),
+        shared.make_names_parameter("Names of samplers.", SAMPLERS, show_default=",".join),
     ] = _SAMPLERS,
     output: shared.OutputPath | None = None,
     replications: int = 200,

@@ -29,9 +29,11 @@ def lists_(
         str | None,
         Parameter(
             allow_leading_hyphen=True,
-            help="Gain of the candidates, of which is counted in how many lists it is known.",
+            help="Gain of the candidates: show which of two is better by it, and in how many lists "
+            "it is known.",
         ),
     ] = None,
+    unchecked: shared.UncheckedReferences = False,
     as_json: shared.AsJson = False,
 ) -> None:
     """Show what is in n-best lists: counts, columns, examples, and how `bpa adapt` reads them.
@@ -40,9 +42,14 @@ def lists_(
     """
     from bpa_ppl.evaluation.describe import describe
     from bpa_ppl.formats.reading import format_name
+    from bpa_ppl.gains.gains import default_gain, resolve
+    from bpa_ppl.gains.misplaced import check_references
 
     lists = reading.read_together(nbest, roles=columns.roles(gain))
     description = describe(lists, gain)
+    if any(lists.references or ()):
+        chosen = resolve(gain or default_gain(lists, canonical=False), lists)
+        check_references(lists, chosen, unchecked=unchecked)
     # A pipe cannot be read twice.
     paths = shared.expand_patterns(nbest)
     files = [path for path in paths if os.path.isfile(path) or os.path.isdir(path)]
@@ -102,6 +109,7 @@ def oracle(
     output: shared.Output | None = None,
     weights: Annotated[str | None, Parameter(alias="-w")] = None,
     gain: shared.Gain = None,
+    unchecked: shared.UncheckedReferences = False,
     quiet: shared.Quiet = False,
 ) -> None:
     """Find oracles, and print the scores of first-best, oracle and anti-oracle.
@@ -122,14 +130,14 @@ def oracle(
     from bpa_ppl.evaluation.headroom import headroom
     from bpa_ppl.gains.column import Column
     from bpa_ppl.gains.gains import default_gain, resolve
-    from bpa_ppl.gains.misplaced import warn_of_misplaced
+    from bpa_ppl.gains.misplaced import check_references
     from bpa_ppl.lists.nbest import demote_to_extras, score_differences
     from bpa_ppl.weights import match
 
     lists = reading.read(nbest, columns.roles(gain))
     gain = gain or default_gain(lists, canonical=weights is not None)
     chosen = resolve(gain, lists)
-    warn_of_misplaced(lists, chosen)
+    check_references(lists, chosen, unchecked=unchecked)
     scores = None
     if weights is not None:
         lists = demote_to_extras(lists, chosen.columns)

@@ -4,6 +4,9 @@ A command is a function that Cyclopts calls: its positional parameters are argum
 options, and the `Args` section of its docstring has their help. An option that several commands
 share is an annotated type, and a group of them a dataclass, such as `Reading`. A command with many
 options shows them in boxes: those that everybody needs first, the others by what they are about.
+
+Every option that takes several names reads them by `split_names`: `--x a b`, `--x a,b` and
+`--x a --x b` are the same.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
 from glob import glob
@@ -27,11 +30,11 @@ from bpa_ppl._runtime.streams import STANDARD, file_suffix
 from bpa_ppl.adaptation_record import AdaptationRecord
 from bpa_ppl.adapting.settings import SETTINGS
 from bpa_ppl.adapting.settings import Settings as AdaptSettings
-from bpa_ppl.components import Setting, read_value
+from bpa_ppl.components import Setting, read_name, read_value
 from bpa_ppl.decoding.options import OPTIONS as RERANKING
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.errors import UsageError, wrong_type, wrong_value
-from bpa_ppl.features.recipe import choose_roles
+from bpa_ppl.features.recipe import choose_roles, warn_of_gain
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, resolve_format
 from bpa_ppl.formats.in_memory import JOINED
 from bpa_ppl.formats.roles import Roles
@@ -77,6 +80,26 @@ def make_parameter(
     if several:
         others = {"n_tokens": -1, "show_default": False, "metavar": "STR...", **others}
     return Parameter(converter=convert, accepts_keys=False, **others)
+
+
+def make_names_parameter(
+    help: str = "",
+    registry: Container[str] = (),
+    convert: Callable[[list[str]], Any] = list,
+    **others: Any,
+) -> Parameter:
+    """Return a parameter of several names, as `split_names` reads them.
+
+    Args:
+        help: as of `make_parameter`, like `others`.
+        registry: as of `split_names`.
+        convert: makes the value of the names.
+        others: as of `Parameter`.
+    """
+    others = {"metavar": "NAME...", "consume_multiple": 1, **others}
+    return make_parameter(
+        lambda texts: convert(split_names(texts, registry)), help, several=True, **others
+    )
 
 
 def given_options(**options: Any) -> dict[str, Any]:
@@ -148,6 +171,73 @@ def refuse_empty(tokens: Iterable[Token]) -> None:
     """
     if any(token.implicit_value is UNSET and not token.value for token in tokens):
         raise UsageError("a value on the command line is empty: give one")
+
+
+def split_names(texts: Iterable[str], registry: Container[str] = ()) -> list[str]:
+    """Return the names in the values of an option, where commas separate them, too.
+
+    A comma within brackets or double quotes is a part of a name, as in `theta[0,1]`, and a name in
+    double quotes may have any characters; a double quote in it is doubled. After a component with
+    settings, `nuts:draws=500` or `lm=in.txt`, a comma begins a setting, or one more value of it,
+    unless the name of a component follows.
+
+    Args:
+        texts: the values.
+        registry: the names of components, where the option takes components with settings.
+
+    Raises:
+        UsageError: if there is no name.
+
+    >>> split_names(["a,b", "TM0[0,1], judge_*"]), split_names(['"loss, log",lm'])
+    (['a', 'b', 'TM0[0,1]', 'judge_*'], ['loss, log', 'lm'])
+    >>> from bpa_ppl.samplers.sampler import SAMPLERS
+    >>> split_names(["rwm,nuts:warmup=500,draws=100,imh"], SAMPLERS)
+    ['rwm', 'nuts:warmup=500,draws=100', 'imh']
+    """
+    names: list[str] = []
+    for text in texts:
+        parts: list[str] = []
+        for part in filter(str.strip, _split_at_commas(text)):
+            with_settings = registry and parts and not {":", "="}.isdisjoint(parts[-1])
+            if with_settings and read_name(part.strip()) not in registry:
+                parts[-1] += f",{part}"
+            else:
+                parts.append(part.strip())
+        names += map(_unquote, parts)
+    if not names:
+        raise UsageError("give one or more names, separated by spaces or commas")
+    return names
+
+
+def _split_at_commas(text: str) -> list[str]:
+    """Return the parts of a text between commas that are in no brackets and no quotes.
+
+    >>> _split_at_commas('a,b[0,1],"c,d"'), _split_at_commas("a(,b")
+    (['a', 'b[0,1]', '"c,d"'], ['a(,b'])
+    """
+    parts, depth, quoted, before = [""], 0, False, ","
+    for character in text:
+        if character == '"' and (quoted or before in ',:= "'):
+            quoted = not quoted
+        elif not quoted:
+            depth = max(0, depth + (character in "[({") - (character in "])}"))
+        if character == "," and not (quoted or depth):
+            parts.append("")
+        else:
+            parts[-1] += character
+        before = character
+    return [text] if quoted or depth else parts  # brackets or quotes that are not closed
+
+
+def _unquote(name: str) -> str:
+    """Return a name without double quotes around it.
+
+    >>> _unquote('"a, b"'), _unquote('"a, b"=0.5'), _unquote('5" disk')
+    ('a, b', 'a, b=0.5', '5" disk')
+    """
+    if quoted := re.match(r'"((?:[^"]|"")+)"', name):
+        return quoted[1].replace('""', '"') + name[quoted.end() :]
+    return name
 
 
 def format_names(registry: Iterable[str], *more: str) -> str:
@@ -231,9 +321,10 @@ def parse_prior(text: str, *, unchecked: bool = False) -> str | Prior | PriorFam
 def _parse_missing(texts: Sequence[str]) -> float | dict[str, float]:
     """Read `VALUE`, or `NAME=VALUE` several times.
 
-    >>> _parse_missing(["0"]), _parse_missing(["judge_b=3"])
-    (0.0, {'judge_b': 3.0})
+    >>> _parse_missing(["0"]), _parse_missing(["judge_b=3,judge_c=1"])
+    (0.0, {'judge_b': 3.0, 'judge_c': 1.0})
     """
+    texts = split_names(texts)
     named = [text for text in texts if "=" in text]
     if named and len(named) == len(texts):
         return parse_numbers(texts)
@@ -246,8 +337,7 @@ def _parse_missing(texts: Sequence[str]) -> float | dict[str, float]:
 #: How the texts of an option become its value, by the form in which they are written.
 _FORMS: Final[dict[str, Callable[[Any], Any]]] = {
     "INT|all": read_value,
-    "NAME": list,
-    "NAME=NUMBER": parse_numbers,
+    "NAME=NUMBER": lambda texts: parse_numbers(split_names(texts)),
     "NAME=FILE": parse_moved_files,
 }
 
@@ -281,13 +371,13 @@ def describe_setting(name: str, declared: Mapping[str, Setting] = SETTINGS) -> P
             others["metavar"] = setting.form
         return make_parameter(_FORMS[setting.form], text, several=setting.several, **others)
     if setting.several and registry is not None:
-        return make_parameter(
-            lambda texts: [registry.resolve(text) for text in texts], text, several=True, **others
+        return make_names_parameter(
+            text, registry, lambda names: list(map(registry.resolve, names)), **others
         )
     if registry is not None and not setting.recorded:  # else it is recorded as it was written
         return make_parameter(registry.resolve, text, metavar="STR", **others)
     if setting.several:
-        others["consume_multiple"] = 1
+        return make_names_parameter(text, **others)
     # A gain may be `-ter`, as no option is called.
     return Parameter(help=text, allow_leading_hyphen=name == "gain", **others)
 
@@ -312,10 +402,9 @@ AnyPosterior = Annotated[
 ]
 VarNames = Annotated[
     list[str] | None,
-    Parameter(
-        consume_multiple=1,
-        help="Features, variables with all their cells, or single cells: one or more names, after "
-        "POSTERIOR.",
+    make_names_parameter(
+        "Features, variables with all their cells, or single cells: one or more names, after "
+        "POSTERIOR."
     ),
 ]
 LogWeights = Annotated[
@@ -354,10 +443,15 @@ Scheduler = Annotated[
     ),
 ]
 Unchecked = Annotated[bool, Parameter(help="Use a posterior even if it fails its check.")]
+UncheckedReferences = Annotated[
+    bool,
+    Parameter(name="--unchecked", help="Use references that seem to be those of other lists."),
+]
 AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, Parameter(alias="-q", help="Show no progress and no summary.")]
 Settings = Annotated[
-    dict[str, Any] | None, make_parameter(parse_assignments, several=True, name="--set")
+    dict[str, Any] | None,
+    make_parameter(lambda pairs: parse_assignments(split_names(pairs)), several=True, name="--set"),
 ]
 MovedFiles = Annotated[
     dict[str, tuple[str, ...]] | None, describe_setting("moved_files", RERANKING)
@@ -367,11 +461,10 @@ Defaults = Annotated[dict[str, float] | None, describe_setting("defaults", RERAN
 Add = Annotated[list[Any] | None, describe_setting("add")]
 Fixed = Annotated[
     list[str] | None,
-    make_parameter(
-        lambda names: [] if names == ["none"] else names,
-        "Fix a feature at its canonical weight; `none` fixes no feature (default: "
+    make_names_parameter(
+        "Fix features at their canonical weights; `none` fixes no feature (default: "
         "UnknownWordPenalty0).",
-        several=True,
+        convert=lambda names: [] if names == ["none"] else names,
     ),
 ]
 Likelihood = Annotated[str | None, describe_setting("likelihood")]
@@ -388,7 +481,9 @@ class ColumnFlags:
 
     def roles(self, gain: str | None = None) -> Roles:
         """Return the roles of columns."""
-        return choose_roles(self.features, self.exclude, gain=gain)
+        roles = choose_roles(self.features, self.exclude, gain=gain)
+        warn_of_gain(self.features or (), roles.numbers)
+        return roles
 
 
 @Parameter(name="*")

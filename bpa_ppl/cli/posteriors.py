@@ -73,6 +73,7 @@ def report(
     without: shared.Without = None,
     log_weights: shared.LogWeights = None,
     top: int = 8,
+    unchecked: shared.UncheckedReferences = False,
     quiet: shared.Quiet = False,
 ) -> None:
     """Write a self-contained HTML page about a posterior.
@@ -87,7 +88,11 @@ def report(
     """
     from bpa_ppl.decoding.improvement import report_page
 
-    of_lists: dict[str, Any] = {"moved_files": moved_files, "without": without}
+    of_lists: dict[str, Any] = {
+        "moved_files": moved_files,
+        "without": without,
+        "unchecked": unchecked,
+    }
     shared.require_with("--lists", lists, reading=reading, **of_lists)
     draws = open_to_show(posterior, log_weights=log_weights)
     title = f"Posterior {Path(posterior).name}"
@@ -212,13 +217,15 @@ def rerank(
     if aligned is not None and aligned.filled:
         missing = format_count(aligned.filled, "sentence")
         shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)
+    if quiet:
+        return
     if summary.scores.changes or summary.baselines is not None:
         shared.print_result(summary, output)
     else:
-        shared.echo_status(summary, quiet)
+        shared.echo_status(summary)
     if ask is not None and summary.unsure:
         command = f"bpa judge {ask} -p {posterior} -o answers.jsonl"
-        shared.echo_status(f"ask about the others: {command}", quiet)
+        shared.echo_status(f"ask about the others: {command}")
 
 
 def weights(

@@ -34,7 +34,7 @@ from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.gains import gains as gains_in
 from bpa_ppl.gains.judged import Judged
 from bpa_ppl.gains.metric import Metric
-from bpa_ppl.gains.misplaced import warn_of_misplaced
+from bpa_ppl.gains.misplaced import check_references
 from bpa_ppl.gains.preferences import choice_sets, has_preferences
 from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest
@@ -145,6 +145,7 @@ def evaluate_improvement(
     *,
     defaults: Mapping[str, float] | None = None,
     moved_files: MovedFiles | None = None,
+    unchecked: bool = False,
     seed: int = 0,
 ) -> Improvement:
     """Compare the predictive decisions with the choices of a baseline, on new lists.
@@ -164,10 +165,12 @@ def evaluate_improvement(
         posterior: from `adapt`, or another one with a variable `weights`.
         defaults: as for `rerank`.
         moved_files: as for `rerank`.
+        unchecked: use references that seem to be those of other lists.
         seed: of the paired bootstrap over sentences (Koehn 2004).
 
     Raises:
-        DataError: if lists and posterior do not fit together, or no chosen candidate is judged.
+        DataError: if lists and posterior do not fit together, no chosen candidate is judged, or
+            nearly all lists have the reference of a neighbour.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists(
@@ -186,7 +189,7 @@ def evaluate_improvement(
     gain = choose_compared_gain(lists, draws)
     reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
     if gain is not None:
-        warn_of_misplaced(lists, gain)
+        check_references(lists, gain, unchecked=unchecked)
     chosen, comparison = reranker(lists), None
     before, after, baseline = chosen.canonical, chosen.choice, str(Way.CANONICAL)
     if gain is not None or has_preferences(lists):
@@ -360,6 +363,7 @@ def report_page(
     *,
     moved_files: MovedFiles | None = None,
     without: Iterable[str] | None = None,
+    unchecked: bool = False,
     title: str = "Posterior",
     top: int = 8,
     log_weights: str | None = None,
@@ -372,6 +376,7 @@ def report_page(
             preferences, whether adaptation helped.
         moved_files: as for `rerank`.
         without: as for `rerank`.
+        unchecked: as for `evaluate_improvement`.
         title: of the page.
         top: draw the chains of at most this many variables, those that mix worst.
         log_weights: the variable with the importance weights of draws, as for `compare`.
@@ -388,15 +393,16 @@ def report_page(
     >>> "Did it help?" in report_page(data, new), "Did it help?" in report_page(data)
     (True, False)
     """
-    if lists is None and (moved_files or without):
-        name = "moved_files" if moved_files else "without"
+    of_lists = {"moved_files": moved_files, "without": without, "unchecked": unchecked}
+    name = next((name for name, value in of_lists.items() if value), None)
+    if lists is None and name is not None:
         raise UsageError(f"give lists, or leave out {name}", parameter=name, code="conflict")
     draws, answer = as_draws(open_to_show(posterior, log_weights=log_weights)), None
     if lists is not None:
         weights = without_features(as_weight_draws(draws), without)
         caveats = [] if check_and_record(draws)[1] else [_FAILED]
         caveats += [_SAME_LISTS] if _are_same_lists(weights, lists) else []
-        result = evaluate_improvement(lists, weights, moved_files=moved_files)
+        result = evaluate_improvement(lists, weights, moved_files=moved_files, unchecked=unchecked)
         verdict, sections = describe_improvement(result, caveats)
         answer = verdict, [*sections, *describe_changes(result)]
     return posterior_page(draws, title=title, top=top, answer=answer)

@@ -34,8 +34,8 @@ class RerankOptions(TypedDict, total=False):
             made the posterior.
         moved_files: New paths of files that features are computed from, by the label of the feature
             source, where they have moved since the adaptation.
-        without: A feature of the posterior, or the label of several, that some lists lack: its
-            weight is left out. By default that is an error.
+        without: Features of the posterior, or labels of several, that some lists lack: their
+            weights are left out. By default that is an error.
         ask_below: A choice between two candidates is sure from this probability on; about the other
             lists, ask a person.
         agree: The agreement of sure choices with the judge that is promised, such as 0.9, in place
@@ -44,7 +44,8 @@ class RerankOptions(TypedDict, total=False):
         confidence: Of this promise: in this share of samples of judged lists it is kept for new
             lists that are drawn like them. By default 0.9; it needs 22 answers without an error to
             promise an agreement of 0.9, and 0.95 needs 29.
-        unchecked: Use a posterior even if it fails its check.
+        unchecked: Use a posterior even if it fails its check, and references that seem to be those
+            of other lists.
         jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process, and
             the choices are the same. By default 1.
         progress: True draws a bar on standard error.
@@ -65,7 +66,7 @@ class RerankOptions(TypedDict, total=False):
         MovedFiles | None,
         Setting(_CHOICE, several=True, form="NAME=FILE", option="--moved-file"),
     ]
-    without: Annotated[Iterable[str] | None, Setting(_CHOICE, several=True, form="NAME")]
+    without: Annotated[Iterable[str] | None, Setting(_CHOICE, several=True)]
     ask_below: Annotated[float | None, Setting(_CHOICE)]
     agree: Annotated[float | None, Setting(_CHOICE)]
     confidence: Annotated[float | None, Setting(_CHOICE)]

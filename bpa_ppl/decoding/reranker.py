@@ -19,6 +19,7 @@ from msgspec import structs
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import FINITE, LARGEST, Float64, Int64, to_array, to_floats, to_texts
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
+from bpa_ppl._runtime.named_columns import name_columns, name_values
 from bpa_ppl._runtime.progress import reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.components import complete_settings
@@ -233,7 +234,8 @@ class Reranker:
 
         Args:
             texts: (N,) the candidates.
-            features: by name, (N,) each; or an array (N, features) in the order of `feature_names`.
+            features: by name, (N,) each, such as a data frame; or an array (N, features) in the
+                order of `feature_names`.
             source: the source sentence, if features of the posterior are computed from it.
             domain: of the sentence, if the posterior has weights for each domain.
             **columns: (N,) texts each, if features of the posterior are computed from them, such as
@@ -247,6 +249,7 @@ class Reranker:
         texts = to_texts(texts, "texts", "candidate")
         if not texts:
             raise UsageError("choosing needs at least one text", parameter="texts")
+        features = name_columns(features)
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
         self._require_pairs([len(texts)], ["of texts"])
@@ -493,6 +496,8 @@ def _to_numbers(values: npt.ArrayLike, name: str) -> Float64:
 class _WeightedSum:
     """A function Σ weight · score + constant of the scores of one candidate.
 
+    Scores with names, such as a mapping or a row of a data frame, are read by name.
+
     Args:
         name: of the function, as in logs of other tools.
         names: of the scores.
@@ -520,6 +525,9 @@ class _WeightedSum:
 
     def __call__(self, scores: Any) -> float | None:
         names, weights = self._names, self._weights
+        scores = name_values(scores, "scores")
+        if isinstance(scores, Mapping) and scores.keys() == set(names):
+            scores = [scores[name] for name in names]
         try:
             values = to_floats(scores, "scores")
         except UsageError:

@@ -26,7 +26,7 @@ from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.schema import count_from
 from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.metric import Metric
-from bpa_ppl.gains.misplaced import warn_of_misplaced
+from bpa_ppl.gains.misplaced import check_references
 from bpa_ppl.lists.nbest import NBest
 
 #: Policies for a sentence without a list: fail, write an empty line, or copy the source.
@@ -197,7 +197,7 @@ class AlignedTexts:
         for number, name, text in zip(numbers, choices.ids, choices.texts, strict=True):
             if number < self._first_id:
                 message = f"sentence id {name} is below the first id, {self._first_id}"
-                remedies = ["correct it", count_from(number)]
+                remedies: list[str | Remedy] = ["correct it", count_from(number)]
                 raise DataError(message, parameter="format", remedies=remedies)
             if number < self._next or number in self._waiting:
                 message = f"two lists of sentence {name}: give each sentence one list"
@@ -365,7 +365,7 @@ class Summary:
             gain = choose_recorded_gain(lists, draws)
             self._gain = None if uses_preferences(draws) else gain
             if self._gain is not None:
-                warn_of_misplaced(lists, self._gain)
+                check_references(lists, self._gain, unchecked=self._reranker.unchecked)
             metrics = () if gain is None else choose_metrics(gain)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
             self._compared = NewChoices(draws, self._gain) if self._recorded else None

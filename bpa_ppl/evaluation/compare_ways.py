@@ -25,6 +25,7 @@ from bpa_ppl.evaluation.gain import (
     ACCURACY,
     choose_compared_gain,
     explain_missing_gains,
+    find_lengths,
     name_gain,
     uses_preferences,
 )
@@ -393,9 +394,18 @@ def _compare(
             if len(lists) >= _MIN_LISTS:
                 details["association"] = judged.association(scores)
     rows = estimate_rows(judged.weight, with_bounds(judged, ways), accuracy=gain is None)
+    rows = _divide(rows, float(np.average(find_lengths(lists, gain), weights=judged.weight)))
     simple = [row for row in rows if row.kind == "baseline"]
     best = max(simple, key=lambda row: row.gain, default=BaselineRow(""))
     return BaselineComparison(rows, name_gain(gain), best.name, **details)
+
+
+def _divide(rows: Iterable[BaselineRow], length: float) -> tuple[BaselineRow, ...]:
+    """Return rows whose gains, and their differences, are divided by a mean length."""
+    if length == 1 or not length > 0:
+        return tuple(rows)
+    names = "gain", "difference", "low", "high"
+    return tuple(replace(row, **{n: getattr(row, n) / length for n in names}) for row in rows)
 
 
 def _evaluate_adapted(judged: Judged, gains: Float64, predicted: Float64) -> Evaluation:
@@ -482,6 +492,7 @@ class NewChoices:
         self._ways = () if self.recorded is None else self.recorded.rows
         #: Of each part, the weights of its lists, and the ways to choose.
         self._parts: list[tuple[Float64, list[Evaluation]]] = []
+        self._lengths: list[Float64] = []
 
     def add(self, lists: NBest, choice: Int64) -> NewChoices:
         """Add lists with the features of the posterior, and choices from them; return all.
@@ -515,6 +526,7 @@ class NewChoices:
             adapted, predicted = of_all.score(), of_all.predict_answers(judged)
         ways.append(_evaluate_adapted(judged, judged.of_choice(choice, adapted), predicted))
         self._parts.append((judged.weight, with_bounds(judged, ways)))
+        self._lengths.append(find_lengths(judged.lists, self._gain))
         return self
 
     @property
@@ -522,7 +534,10 @@ class NewChoices:
         """The comparison of the choices with the baselines; None before any list is judged."""
         if not self._parts:
             return None
-        rows = estimate_rows(*self._join(), accuracy=self._gain is None)
+        weight, ways = self._join()
+        lengths = np.concatenate(self._lengths)
+        rows = estimate_rows(weight, ways, accuracy=self._gain is None)
+        rows = _divide(rows, float(np.average(lengths, weights=weight)))
         result = BaselineComparison(rows, name_gain(self._gain), unjudged=self._unjudged)
         if self.recorded is not None:
             return replace(result, selected=self.recorded.selected, best=self.recorded.best)

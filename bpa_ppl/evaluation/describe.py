@@ -15,10 +15,11 @@ from bpa_ppl._runtime.arrays import Float64, are_finite, as_numbers
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.diagnostics.page import Outcome, Table
 from bpa_ppl.errors import escape_controls, locate, quote
+from bpa_ppl.gains.example import describe_pair
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.judged import find_judged
 from bpa_ppl.gains.metric import Metric
-from bpa_ppl.gains.oracles import oracles
+from bpa_ppl.gains.oracles import judge_candidates, rank_candidates
 from bpa_ppl.lists.candidate_columns import is_absent, select_marked
 from bpa_ppl.lists.nbest import NBest, find_feature, measure_deviation
 
@@ -126,8 +127,8 @@ def describe(lists: NBest, gain: str | Metric | None = None) -> Description:
 
     Args:
         lists: the lists.
-        gain: the gain, as for `adapt`, of which is counted in how many lists it is known; None
-            counts nothing.
+        gain: the gain, as for `adapt`: which of two candidates is better by it, and in how many
+            lists it is known; None shows neither.
 
     Raises:
         DataError: if the gain needs references, and there are none.
@@ -158,7 +159,7 @@ def describe(lists: NBest, gain: str | Metric | None = None) -> Description:
     columns, numbers = _read_columns(lists, () if metric is None else metric.columns)
     facts = [*_show_examples(lists, columns, numbers), *_list_facts(lists)]
     if metric is not None:
-        facts.append(_count_judged(lists, metric))
+        facts += _describe_judged(lists, metric)
     sizes = lists.sizes.tolist()
     return Description(
         origin=lists.origin,
@@ -260,16 +261,21 @@ def _shorten(text: str, length: int) -> str:
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
-def _count_judged(lists: NBest, gain: Metric) -> str:
-    """Return in how many lists a gain is known, and how many have several best candidates."""
+def _describe_judged(lists: NBest, gain: Metric) -> Iterator[str]:
+    """Yield a pair of which one is better, and in how many lists a gain is known and tied."""
     judged = find_judged(lists, gain).lists
     known = f"{gain.key} is known in {len(judged)} of {format_count(len(lists), 'list')}"
     if not len(judged):
-        return known
-    tied = oracles(judged, gain, ties="shared").tied
+        yield known
+        return
+    ranking = rank_candidates(judged, None)
+    best, scores = judge_candidates(judged, gain, ranking, "shared")
+    if example := describe_pair(judged, gain, scores):
+        yield example
+    tied = best.tied
     several = int(np.count_nonzero(tied > 1))
     equal = int(np.count_nonzero((tied == judged.sizes) & (tied > 1)))
-    return (
+    yield (
         f"{known}: several candidates are the best in {several} of them, and all are equally good "
         f"in {equal}"
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import read_gain
 from bpa_ppl.gains.column import Column
-from bpa_ppl.gains.gains import default_gain, resolve
+from bpa_ppl.gains.gains import count_statistics, default_gain, resolve, select_choices
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest
@@ -14,7 +17,9 @@ from bpa_ppl.weight_draws import WeightDraws
 #: The name of the gain of preferences.
 ACCURACY = "accuracy"
 #: Metrics whose gains are numbers of words.
-_IN_WORDS = ("ter", "bleu", "chrf", "ter+bleu", "wer")
+_IN_WORDS = ("bleu", "chrf", "ter+bleu")
+#: Metrics whose corpus score is the sum of minus the gains over that of the lengths, in percent.
+_ERROR_RATES = ("ter", "wer", "cer")
 
 
 def choose_recorded_gain(lists: NBest, draws: WeightDraws) -> Metric | None:
@@ -70,5 +75,24 @@ def name_gain(gain: Metric | None) -> str:
         return ACCURACY
     if isinstance(gain, Column):
         return f"−{gain.title}" if gain.negative else gain.title
+    if gain.key in _ERROR_RATES:
+        return f"−{gain.title}"
     unit = " in words" if gain.key in _IN_WORDS else ""
     return f"{gain.key} gain{unit}"
+
+
+def find_lengths(lists: NBest, gain: Metric | None) -> Float64:
+    """Return by what the gains of lists are divided, so that their mean is an error rate, (S,).
+
+    For other metrics, columns and preferences it is 1.
+
+    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.gains.gains import resolve
+    >>> lists = from_lists([["a cat"]], [[[1.0]]], ["lm"], references=["the cat sat"])
+    >>> find_lengths(lists, resolve("ter")).tolist(), find_lengths(lists, None).tolist()
+    ([0.03], [1.0])
+    """
+    if gain is None or gain.key not in _ERROR_RATES:
+        return np.ones(len(lists))
+    first = select_choices(lists, np.zeros(len(lists), np.int64))
+    return count_statistics(first, gain)[:, 1] / 100

@@ -334,6 +334,7 @@ def recipe_for(
     ()
     """
     chosen = None if features is None else _find_columns(lists, features, "features")
+    warn_of_gain(chosen or (), gain.columns)
     excluded = _find_columns(lists, exclude or (), "exclude")
     categories = to_patterns(categorical or (), "categorical")
     indicators = [Indicators(column=name) for name in categories]
@@ -357,6 +358,19 @@ def _find_columns(lists: NBest, columns: str | Iterable[str], parameter: str) ->
     present = {**dict.fromkeys(lists.feature_names), **lists.extras}
     require_columns(names, present, lambda _: describe_numbers(lists), lists.origin, parameter)
     return names
+
+
+def warn_of_gain(features: Sequence[str], gain: Collection[str]) -> None:
+    """Warn that the gain is not a feature, where it is named as one of several.
+
+    >>> from bpa_ppl._runtime.messages import capture_notes
+    >>> with capture_notes() as notes:
+    ...     warn_of_gain(["lm", "comet"], ["comet"])
+    >>> [note.message for note in notes]
+    ['comet is the gain, and so not a feature: it is left out of the features']
+    """
+    if named := [name for name in features if name in gain and len(features) > 1]:
+        warn_user(f"{named[0]} is the gain, and so not a feature: it is left out of the features")
 
 
 def _refuse_gain(names: Iterable[str], gain: Collection[str], parameter: str) -> None:

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl._runtime.named_columns import select_columns
 from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.components import Component, Registry
@@ -379,7 +380,8 @@ def _compute_columns(
     features = compute(lists)
     if isinstance(features, Mapping):
         features = tuple(features), np.transpose([np.asarray(c) for c in features.values()])
-    names, values = tuple(features[0]), np.asarray(features[1], dtype=np.float64)
+    names = tuple(features[0])
+    values = np.asarray(select_columns(features[1], names), dtype=np.float64)
     shape = (len(lists.features), len(names))
     if names and values.shape != shape:
         name = FEATURES.name_of(source)

@@ -117,8 +117,8 @@ def _reads(
         try:
             tables.extend(read_again(_list_changes(remedy, reader)))
         except BpaError as error:
-            later = getattr(error, "line", None)
-            if None in (line, later) or later <= line:
+            later: int | None = getattr(error, "line", None)
+            if line is None or later is None or later <= line:
                 return False
     named = (remedy.settings or {}).keys()
     several = not named >= {ID, TEXT} or any((of.sizes > 1).any() for of in tables)

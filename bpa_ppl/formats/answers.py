@@ -368,8 +368,10 @@ def _find_request(record: LocatedRecord) -> LocatedRecord:
     if not record.has("request"):
         return record
     request = record.get("request")
-    field = {str: "prompt", list: "messages"}.get(type(request.value))
-    return request._replace(value={field: request.value}) if field else request
+    if isinstance(request.value, str | list):
+        field = "prompt" if isinstance(request.value, str) else "messages"
+        return request._replace(value={field: request.value})
+    return request
 
 
 def _find_prompt(record: LocatedRecord) -> str | None:

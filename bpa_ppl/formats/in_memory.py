@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import flatten, intern, to_array, to_members, to_texts
 from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl._runtime.named_columns import select_columns
 from bpa_ppl._runtime.names import find_positions, find_repeated
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, name_lists, quote, wrong_value
 from bpa_ppl.formats.advice import advise
@@ -59,7 +60,8 @@ def from_lists(
 
     Args:
         texts: the candidates of each sentence.
-        features: their features, of which no number may be missing.
+        features: their features, of which no number may be missing. Tables with names of columns,
+            such as data frames, are read by name, arrays by position.
         feature_names: one name per column.
         references: for each sentence a tuple of references, or one text; or by the ids
             of all sentences.
@@ -80,13 +82,15 @@ def from_lists(
     """
     lists = [to_members(candidates, "texts") for candidates in to_members(texts, "texts")]
     sizes = list(map(len, lists))
+    names = to_names(feature_names)
+    tables = [select_columns(table, names) for table in to_members(features, "features")]
     columns: Any = extras
     if isinstance(extras, Mapping):
         columns = {name: flatten(column, sizes, name) for name, column in extras.items()}
     return from_arrays(
         tuple(chain.from_iterable(lists)),
-        flatten(features, sizes, "features"),
-        feature_names,
+        flatten(tables, sizes, "features"),
+        names,
         sizes,
         references=references,
         totals=None if totals is None else flatten(totals, sizes, "totals"),
@@ -114,7 +118,8 @@ def from_arrays(
 
     Args:
         texts: (candidates,).
-        features: (candidates, features), of which no number may be missing.
+        features: (candidates, features), of which no number may be missing. A table with names of
+            columns, such as a data frame, is read by name, an array by position.
         feature_names: one name per column.
         sizes: (sentences,) the number of candidates of each, or one number for all.
         references: for each sentence a tuple of references, or one text; or by the ids
@@ -135,7 +140,8 @@ def from_arrays(
     (['c', 'd'], [2, 2])
     """
     strings, index = intern(to_texts(texts, "texts", "candidate"))
-    table, names = to_array(features, np.float64, "features"), to_names(feature_names)
+    names = to_names(feature_names)
+    table = to_array(select_columns(features, names), np.float64, "features")
     table = table if table.size else table.reshape(len(index), -1 if len(index) else len(names))
     counts = to_array(sizes, np.int64, "sizes")
     if not counts.ndim:
@@ -381,7 +387,7 @@ def _describe_missing(present: Mapping[str, int], count: int) -> list[str]:
         count: the number of candidates.
 
     >>> _describe_missing({"lm": 300, "mqm": 180, "da": 180}, 300)
-    ['mqm, da are missing for 120 of 300 candidates: kept as judgements (usable as the gain), ...']
+    ['mqm, da are missing for 120 of 300 candidates: not used as features']
     """
     groups: dict[int, list[str]] = {}
     for name, available in present.items():
@@ -389,13 +395,10 @@ def _describe_missing(present: Mapping[str, int], count: int) -> list[str]:
             groups.setdefault(available, []).append(name)
     notes = []
     for available, names in groups.items():
-        are, kept, features = "are", "judgements", "features"
-        if len(names) == 1:
-            are, kept, features = "is", "a judgement", "a feature"
+        are, features = ("is", "a feature") if len(names) == 1 else ("are", "features")
         share = f"{count - available} of {count}" if available else f"all {count}"
         missing = f"{list_names(names)} {are} missing for {share} candidates: "
-        use = f"kept as {kept} (usable as the gain), not as {features}" if available else "not used"
-        notes.append(missing + use)
+        notes.append(f"{missing}not used" + (f" as {features}" if available else ""))
     return notes
 
 

@@ -139,7 +139,7 @@ class Winners:
         if not isinstance(label, str):
             return set()
         word = re.sub("[ -]", "_", label.lower())
-        pairs = [(word, pair) for pair in _LABELS]
+        pairs: list[tuple[str, Sequence[str]]] = [(word, pair) for pair in _LABELS]
         pairs += [(label, pair) for pair in (*self._columns, tuple(models))]
         fits = [
             (number, place)

@@ -238,7 +238,12 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
         problem = f"no {CANDIDATES}, no {ID} and {TEXT}, no {CHOSEN} and {REJECTED} (the fields "
         problem += f"are {names})"
         forms = name_forms(list(iter_field_names(record)))
-        remedies = [*NAME_SERVER, *_name_candidates(record), *forms, RECIPES]
+        remedies: list[str | Remedy] = [
+            *NAME_SERVER,
+            *_name_candidates(record),
+            *forms,
+            RECIPES,
+        ]
         raise DataError(problem, file.origin, remedies=remedies, **options)
     if re.match(rb"\s*(\{|\[\s*$|\[[\s{\[\d\"])", line):
         return resolve_format("jsonl")
@@ -250,8 +255,8 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
     formats = [name for name in NBEST_FORMATS if name != AUTO]
     kinds = ", ".join(formats).replace("jsonl", "jsonl: an object on each line")
     problem = f"the first line, {quote(line)}, is of no known format ({kinds})"
-    remedies = ["name the format if it is one of these (--format)", RECIPES]
-    raise DataError(problem, file.origin, remedies=remedies, **options)
+    advice = ["name the format if it is one of these (--format)", RECIPES]
+    raise DataError(problem, file.origin, remedies=advice, **options)
 
 
 def _name_candidates(record: Mapping[str, Any]) -> list[Remedy]:

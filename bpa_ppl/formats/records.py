@@ -255,8 +255,8 @@ class _Rows:
             nested = CANDIDATES in record
             self._nested = nested if self._nested is None else self._nested
             if nested is not self._nested:
-                form = "candidates" if nested else "no candidates"
-                problem = f"{form}, unlike the first line: use one form throughout"
+                what = "candidates" if nested else "no candidates"
+                problem = f"{what}, unlike the first line: use one form throughout"
                 raise self._error(problem, line)
         return records
 

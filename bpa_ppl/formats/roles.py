@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from bpa_ppl._runtime.arrays import is_number
-from bpa_ppl.errors import DataError, suggest_name, wrong_type
+from bpa_ppl.errors import DataError, quote, suggest_name, wrong_type
 from bpa_ppl.lists.labels import matches, with_labels
 
 #: The pattern of all columns of numbers that have no other role.
@@ -161,7 +161,9 @@ def require_columns(
         fits = pattern in names or any(fnmatchcase(name, pattern) for name in columns)
         if not fits:
             there = describe(columns)
-            message = f"no column {pattern}{suggest_name(pattern, columns)}: {there}"
+            # A list of Python has one name in each text.
+            shown = f"{quote(pattern)}, which is one name" if "," in pattern else pattern
+            message = f"no column {shown}{suggest_name(pattern, columns)}: {there}"
             raise DataError(message, origin, parameter=parameter, code="missing-column")
 
 

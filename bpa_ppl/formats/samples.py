@@ -234,7 +234,7 @@ class Samples:
             return
         drop = Remedy("leave out such answers", DROP.arguments)
         details: Any = {"parameter": "bad", "code": "bad-response"}
-        remedies = ["repeat these requests", drop]
+        remedies: list[str | Remedy] = ["repeat these requests", drop]
         raise DataError("; ".join(parts), *(self._first or ()), remedies=remedies, **details)
 
 

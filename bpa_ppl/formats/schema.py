@@ -334,7 +334,7 @@ class Schema:
         except ValueError as error:
             if self.bad == "drop":
                 return math.inf
-            remedies = ["correct it", DROP]
+            remedies: list[str | Remedy] = ["correct it", DROP]
             raise self.error(f"{what}{error}", line, "bad-number", "bad", remedies) from error
 
     def check(self, block: Block) -> Block:
@@ -454,7 +454,7 @@ class Schema:
                 raise self.error(f"{problem}: {remedy}", line, "duplicate")
             if number < first:
                 problem = f"sentence id {number} is below the first id, {first}"
-                remedies = ["correct it", count_from(number)]
+                remedies: list[str | Remedy] = ["correct it", count_from(number)]
                 raise self.error(problem, line, "bad-data", "format", remedies)
             if empty:
                 self.empty[number] = sources[record] if sources else None

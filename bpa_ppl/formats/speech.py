@@ -120,7 +120,7 @@ class Kaldi(NBestFormat, frozen=True):
                 if not looks_numeric(word):
                     problem = f"{_EXPECTED}{quote(word)} is not a number"
                     words_alone = Remedy("read words alone", settings={_SCORE: False})
-                    remedies = ["correct it", words_alone]
+                    remedies: list[str | Remedy] = ["correct it", words_alone]
                     raise schema.error(problem, number, "bad-number", None, remedies)
                 record[_SCORE] = schema.number(word, number, _EXPECTED)
             record[TEXT] = words if has_score else text

@@ -19,7 +19,7 @@ from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.function import Function
 from bpa_ppl.gains.metric import GAINS, Lists, Metric, References, Score
-from bpa_ppl.lists.candidate_columns import describe_numbers, numeric_columns, read_column
+from bpa_ppl.lists.candidate_columns import read_column
 from bpa_ppl.lists.nbest import NBest, to_choice
 
 _SENTENCES_PER_CALL = 16  # between two reports of progress, and handed to a worker at once
@@ -72,7 +72,7 @@ def _find_column(name: str, lists: NBest | None = None) -> Metric:
         lists: the lists with the column; None for no lists.
 
     Raises:
-        UsageError: if there is no such column; the message names metrics and columns.
+        UsageError: if there is no such column; the message names the metrics.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
@@ -88,7 +88,7 @@ def _find_column(name: str, lists: NBest | None = None) -> Metric:
     what = "metric" if lists is None else "gain"
     message = f"unknown {what} {name!r}{suggest_name(column, present)}: choose one of {metrics}"
     if lists is not None:
-        message += f", or a column of the lists; {describe_numbers(lists)}"
+        message += ", or the column of the lists that says how good each candidate is"
     raise UsageError(message, parameter=what, code="unknown-name")
 
 
@@ -323,12 +323,12 @@ def no_references(lists: NBest, metric: Metric) -> DataError:
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["ter"])
     >>> print(no_references(lists, resolve("ter")))
-    no references, which the gain ter needs: ... (--gain column:column=ter; in Python gain='c...
+    no references, which the gain ter needs: add them, or name the column that says how good ...
     """
-    column = f"column:column={metric.key}" if metric.key in numeric_columns(lists) else "COLUMN"
     message = (
-        f"no references, which the gain {metric.key} needs: add them, or name a column of "
-        f"judgements as the gain ({write_option('gain', column)})"
+        f"no references, which the gain {metric.key} needs: add them, or name the column that says "
+        f"how good each candidate is ({write_option('gain', 'COLUMN')}); a column with the name of "
+        "a metric is column:column=NAME"
     )
     return DataError(message, lists.origin, parameter="references", code="missing-references")
 

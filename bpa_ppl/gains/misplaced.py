@@ -8,7 +8,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import locate
+from bpa_ppl.errors import DataError, locate
 from bpa_ppl.gains.gains import text_metrics
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.pairwise import make_pairs
@@ -25,12 +25,44 @@ _MOST_LISTS, _MOST_TEXTS, _MOST_ORDERS = 100, 5, 4
 #: in 0.6 %, 0, 0 and 0, reversed ones in 0.1 %, 0, 0 and 0; and in 33 %, 14 %, 4 % and 6 % if only
 #: the second half of the lists has those of the next one.
 _BOUNDS = {50: 0.85, 20: 0.8, 10: 0.7}
+#: References are refused if there are so many different ones, and the share whose own reference is
+#: nearer than that of the next or the previous list is below this one. docs/lists.md has the shares
+#: of right references and of those of a neighbour. Candidates that resemble no reference have a
+#: half on average: of 20 lists with references in random order, 6 to 9 % are below a third.
+_FEWEST_REFUSED, REFUSED_BELOW = 20, 0.2
 
 
-def warn_of_misplaced(lists: NBest, gain: Metric) -> None:
-    """Warn of references that seem to belong to other lists; see `describe_misplaced`."""
-    if note := describe_misplaced(lists, gain):
-        warn_user(f"{locate(lists.origin)}{note}")
+def check_references(lists: NBest, gain: Metric, *, unchecked: bool = False) -> None:
+    """Refuse references of the next or the previous list, and warn of those of other lists.
+
+    See `describe_misplaced`.
+
+    Args:
+        lists: the lists; those without a reference are left out.
+        gain: what the references are for.
+        unchecked: warn in place of refusing.
+
+    Raises:
+        DataError: if nearly all lists have the reference of a neighbour.
+
+    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.gains.gains import resolve
+    >>> words = [chr(97 + k) * 3 for k in range(20)]
+    >>> lists = from_lists([[word] for word in words], [[[0.0]]] * 20, ["lm"], references=words)
+    >>> check_references(lists.with_references([*words[1:], words[0]]), resolve("ter"))
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: the references seem to be those of other lists: in 0% of 20 lists ...
+    """
+    message, refused = _find_misplaced(lists, gain)
+    if refused and not unchecked:
+        raise DataError(
+            f"{message}; if these are right, say so (--unchecked; in Python unchecked=True)",
+            lists.origin,
+            parameter="references",
+            code="mismatch",
+        )
+    if message:
+        warn_user(f"{locate(lists.origin)}{message}")
 
 
 def describe_misplaced(lists: NBest, gain: Metric) -> str:
@@ -53,40 +85,69 @@ def describe_misplaced(lists: NBest, gain: Metric) -> str:
     >>> print(describe_misplaced(lists.with_references([*words[1:], words[0]]), resolve("ter")))
     the references seem to be those of other lists: in 0% of 10 lists the candidates are nearer ...
     """
+    return _find_misplaced(lists, gain)[0]
+
+
+def measure_neighbours(lists: NBest) -> float:
+    """Return the share of lists whose own reference is nearer than that of a neighbour.
+
+    Of the next and the previous lists, it is that with the lower share; NaN if most of them have
+    the same references.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["on"], ["to"], ["by"]], [[[0.0]]] * 3, ["lm"], references=["on"] * 3)
+    >>> measure_neighbours(lists.with_references(["on", "to", "by"]))
+    1.0
+    """
+    rows = np.arange(len(lists))
+    return float(np.min(_compare(lists, rows, _list_neighbours(len(lists), rows))))
+
+
+def _find_misplaced(lists: NBest, gain: Metric) -> tuple[str, bool]:
+    """Return what `describe_misplaced` does, and whether the references are refused."""
     with_reference = np.flatnonzero([bool(of_list) for of_list in lists.references or ()])
     if gain.key not in text_metrics() or len(with_reference) < min(_BOUNDS):
-        return ""
+        return "", False
     lists = lists if len(with_reference) == len(lists) else lists.select(with_reference)
     references, count = lists.references or (), len(lists)
     if len({*references}) == 1:
         firsts = {lists.texts(place)[0] for place in range(count)}
         same = f"all {count} lists have the same reference: give each list its own"
-        return same if len(firsts) > 1 else ""
+        return (same if len(firsts) > 1 else ""), False
     rng = np.random.default_rng(0)
     rows = np.sort(rng.choice(count, min(count, _MOST_LISTS), replace=False))
-    shares = _compare(lists, rows, _list_others(count, rows, rng))
+    others = [*_list_neighbours(count, rows), *_list_random(rows, rng)]
+    shares = _compare(lists, rows, others)
     if np.isnan(shares).all():
-        return ""
-    worst, bound = int(np.nanargmin(shares)), next(b for n, b in _BOUNDS.items() if len(rows) >= n)
+        return "", False
+    refused = len({*references}) >= _FEWEST_REFUSED and (shares[:2] < REFUSED_BELOW).any()
+    worst = int(np.nanargmin(shares[:2] if refused else shares))
+    bound = next(b for n, b in _BOUNDS.items() if len(rows) >= n)
     if shares[worst] >= bound:
-        return ""
+        return "", False
     other = ("the next", "the previous")[worst] if worst < 2 else "another"
-    return (
+    message = (
         f"the references seem to be those of other lists: in {shares[worst]:.0%} of {len(rows)} "
         f"lists the candidates are nearer to their own reference than to that of {other} list "
         f"(references that belong to their lists: above {bound:.0%}): give a reference for each "
         "list, in the order of the lists"
     )
+    return message, bool(refused)
 
 
-def _list_others(count: int, rows: Int64, rng: np.random.Generator) -> list[Int64]:
-    """Return, in several orders, a list other than itself for each of some lists."""
+def _list_neighbours(count: int, rows: Int64) -> list[Int64]:
+    """Return the next and the previous list of each of some lists."""
+    return [(rows + 1) % count, (rows - 1) % count]
+
+
+def _list_random(rows: Int64, rng: np.random.Generator) -> list[Int64]:
+    """Return, in several orders, another list for each of some lists."""
     order, random = rng.permutation(len(rows)), []
     for k in range(1, 1 + min(_MOST_ORDERS, len(rows) - 1)):
         other = np.empty_like(rows)
         other[order] = rows[np.roll(order, -k)]
         random.append(other)
-    return [(rows + 1) % count, (rows - 1) % count, *random]
+    return random
 
 
 def _compare(lists: NBest, rows: Int64, others: list[Int64]) -> Float64:

@@ -33,6 +33,7 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count
+from bpa_ppl._runtime.named_columns import name_values, select_columns
 from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl.errors import (
     MEMORY,
@@ -304,7 +305,8 @@ class NBest:
 
         Args:
             names: one per column.
-            columns: (candidates, names), or (candidates,) for a single name.
+            columns: (candidates, names), or (candidates,) for a single name. A table with names of
+                columns, such as a data frame, is read by name.
 
         Raises:
             DataError: if there is a feature of that name, or shapes disagree.
@@ -315,7 +317,7 @@ class NBest:
         [[0.5, 2.0], [1.0, 1.0]]
         """
         added = to_names(names, "names")
-        table = to_array(columns, np.float64, "columns")
+        table = to_array(select_columns(columns, added, "columns"), np.float64, "columns")
         table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
         if table.shape != (shape := (len(self.features), len(added))):
             name = "columns"
@@ -366,6 +368,7 @@ class NBest:
         >>> lists.scores({"Length": 1.0, "LM0": 0.5}).tolist()
         [2.5, 5.5]
         """
+        weights = name_values(weights, "weights")
         if isinstance(weights, Mapping):
             lacking = [name for name in self.feature_names if name not in weights]
             if lacking:

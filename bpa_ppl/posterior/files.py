@@ -15,6 +15,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from glob import glob
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.names import find_repeated
 from bpa_ppl._runtime.streams import access_error, atomic_path
 from bpa_ppl.errors import BpaError, DataError, list_names
@@ -115,6 +116,10 @@ def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
         DataError: naming the file, if it cannot be read or is damaged.
     """
     kind = _find_kind(path)
+    if not kind and (files := sorted(glob(str(path)))):
+        problem = f"{format_count(len(files), 'file')} of this pattern, such as {files[0]}, which "
+        problem += "are of no kind that is read by a pattern: give CSV files of draws"
+        raise DataError(f"{problem}; {OTHER_PROGRAMS}", path, code="unknown-format")
     if kind not in _READABLE:
         what = {stat.S_IFDIR: "a folder", 0: "no such file"}.get(kind, "a device or a socket")
         remedy = f"{_REMEDY}; {OTHER_PROGRAMS}" if kind == stat.S_IFDIR else _REMEDY

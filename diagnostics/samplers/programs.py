@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl._runtime.streams import origin_name, read_text
-from bpa_ppl._runtime.values import parse_json
+from bpa_ppl._runtime.values import abbreviate, parse_json
 from bpa_ppl.errors import DataError, UsageError, unknown_name, wrong_value
 
 
@@ -98,10 +98,18 @@ def read_arguments(path: str | Path, model: Callable[..., Any]) -> dict[str, Any
         DataError: if the file is not a JSON object, an object has a key twice, an array has rows
             of different lengths, or the program has no parameter of that name, or needs others.
     """
-    data = parse_json(read_text(path), origin_name(path), parameter="data")
+    expected = 'the arguments of the model are one object of JSON, such as {"x": [1, 2], "n": 2}'
+    try:
+        data = parse_json(read_text(path), origin_name(path), parameter="data")
+    except DataError as error:
+        if error.code in ("bad-line", "bad-encoding"):
+            problem = f"{error.problem.partition(':')[0]}: {expected}"
+            details = {"parameter": "data", "code": error.code}
+            raise DataError(problem, path, error.line, **details) from error
+        raise
     if not isinstance(data, dict):
-        message = 'not an object: write {"NAME": VALUE} with the arguments of the model'
-        raise DataError(message, path, code="wrong-type")
+        problem = f"{abbreviate(data)} is no object: {expected}"
+        raise DataError(problem, path, code="wrong-type")
     arguments = {name: _to_array(value, name, path) for name, value in data.items()}
     try:
         inspect.signature(model).bind(**arguments)

@@ -49,7 +49,7 @@ COMMANDS = [
     (f"adapt nbest {POOL}", "(--references)"),
     # Words and options.
     ("adapted nbest", '"adapt"'),
-    ("adapt x --gian ter", "Did you mean --gain?"),
+    ("adapt x --gian ter", "did you mean --gain?"),
     ("adapt x -w none --ouput x.nc", "--ouput"),
     ("adapt x -w none -o x.nc --seed 1.5", "an integer, not '1.5' (--seed)"),
     ("adapt x -w none -o x.nc --sampler imh:drws=5", "'drws'", "draws?"),
@@ -61,8 +61,8 @@ COMMANDS = [
     ("adapt x -w none --references", "give --references FILE (bpa adapt --help"),
     ("check a.nc b.nc", "'b.nc': nothing is expected there; bpa check --help"),
     ("lists nbest --features --json", "--features"),
-    ("trace poor.nc -o x.png --var-names", "give --var-names VALUE"),
-    ("trace poor.nc --var-names -o x.png", "give --var-names VALUE"),
+    ("trace poor.nc -o x.png --var-names", "give --var-names NAME"),
+    ("trace poor.nc --var-names -o x.png", "give --var-names NAME"),
     ("trace -o x.png --var-names LM poor.nc", "give POSTERIOR"),
     ("trace poor.nc -o x.png --var-names LM0 no", "no: choose from"),
     # Options that exclude each other.
@@ -97,7 +97,7 @@ COMMANDS = [
     # Options of `rerank`, `weights` and `report`.
     (f"{RERANK} --ask unsure.jsonl", "give ask_below or agree"),
     (f"{RERANK} --ask-below 90", "not 90"),
-    (f"{PLAIN} --format plain:scores=scores.txt", "plain:list_size=50"),
+    (f"{PLAIN} --format plain:scores=scores.txt", "give list_size"),
     (f"{PLAIN} --format csv:list_size=2", "list_size"),
     (f"{PLAIN} --format jsonl:extract=a", "unknown setting 'extract' of"),
     ("report good.nc -o r -r ref", "--lists"),
@@ -116,7 +116,7 @@ COMMANDS = [
     ("tune nbest -r ref -w moses.ini -o new.json --tuner mart", "mart", "mert"),
     ("tune nbest -w moses.ini -o new.json --decoder moses", "--decoder"),
     ("compare a.nc", "give two or more posteriors, or a --model"),
-    ("compare a.nc b.nc -w none", "Unknown option"),
+    ("compare a.nc b.nc -w none", "unknown option"),
     ("compare --model json:dumps --set draws=5", "'draws' (--set)"),
     ("calibrate nbest", "nothing is expected there"),
     ("calibrate", "give a NumPyro model", "(--model)"),
@@ -124,7 +124,6 @@ COMMANDS = [
 
 #: Commands with an option that needs another one.
 ALONE = [
-    ("adapt x -w none -o y --unchecked", "--unchecked", "--prior"),
     ("compare a.nc b.nc --runs 3", "--runs", "--model"),
     ("compare a.nc b.nc --data x", "--data", "--model"),
     ("report a.nc -o x --references y", "--references", "--lists"),
@@ -222,3 +221,61 @@ def test_an_attribute_of_another_type_is_named_with_its_file(folder: Path) -> No
     )
     for line in lines:
         assert "attribute observed" in refused(*line.split(), mention="odd.nc: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "shown"),
+    [
+        (
+            "wards.csv",
+            "x,y\n1,2.0\n",
+            "not JSON: the arguments of the model are one object of JSON",
+        ),
+        ("wards.npz", b"PK\x03\x04\x14\x00\x00\x00", "the arguments of the model are one object"),
+        ("wards.json", "[1, 2]", "[1, 2] is no object: the arguments of the model are one object"),
+    ],
+)
+def test_data_of_a_program_are_one_object_of_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str | bytes, shown: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("program.py").write_text("def model(x):\n    pass\n")
+    Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
+    words = (
+        "calibrate",
+        "--model",
+        "program:model",
+        "--samplers",
+        "imh",
+        "--data",
+        name,
+        "-o",
+        "out",
+    )
+    refused(*words, mention=shown)
+
+
+def test_a_pattern_of_other_files_is_not_called_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in (1, 2):
+        Path(f"x.{number}.txt").write_text("# weight mu\n1 0.5\n")
+    error = refused("check", "x.*.txt", mention="2 files of this pattern, such as x.1.txt")
+    assert "no such file" not in error
+    refused("check", "y.*.txt", mention="no such file")
+
+
+def test_a_quiet_rerank_prints_the_choices_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = ["id,text,lm,human", *(f"{n // 3},t{n},{n % 3},{n % 3}" for n in range(36))]
+    Path("lists.csv").write_text("\n".join([*rows, ""]))
+    options = ("--features", "lm", "--gain", "human", "-w", "none", "--sampler", "map")
+    done = run("adapt", "lists.csv", *options, "-o", "posterior.nc", "-q")
+    assert (done.code, done.out) == (0, "")
+    quiet = run("rerank", "lists.csv", "-p", "posterior.nc", "-q", "-o", "chosen.txt")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+    assert "human" in run("rerank", "lists.csv", "-p", "posterior.nc", "-o", "chosen.txt").out
+    assert len(run("rerank", "lists.csv", "-p", "posterior.nc", "-q").out.splitlines()) == 12

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
+from itertools import chain
 
 import pytest
 from cyclopts import App
 from cyclopts.argument import Argument
 from support.command_line import run
-from support.registries import GAINS, NBEST_FORMATS, RULES, SAMPLERS
+from support.registries import FEATURES, GAINS, NBEST_FORMATS, RULES, SAMPLERS
 
-from bpa_ppl.cli.app import app
+from bpa_ppl.cli.app import app, suggest_option
 from bpa_ppl.cli.options import ChoiceOptions, describe_setting
 from bpa_ppl.extending import Settings
 
@@ -124,7 +125,7 @@ def test_the_options_of_reranking_are_those_of_python() -> None:
 def test_the_options_of_adapt_are_its_declared_settings() -> None:
     """One declaration has a setting for Python, its option, its help, and how it is recorded."""
     shown = {name for name, option in options_of("adapt").items() if not option.children}
-    others = {"nbest", "output", "weights", "fixed", "like", "judgements", "unchecked", "quiet"}
+    others = {"nbest", "output", "weights", "fixed", "like", "judgements", "quiet"}
     reading = {"references", "sources", "bad", "format", "missing"}
     assert shown == others | reading | {"scheduler"} | (
         Settings.__annotations__.keys() - {"progress"}
@@ -134,3 +135,111 @@ def test_the_options_of_adapt_are_its_declared_settings() -> None:
         assert f"\n        {name}: " in (Settings.__doc__ or "")
         if name != "progress":
             assert options_of("adapt")[name].parameter.help == describe_setting(name).help
+
+
+@pytest.mark.parametrize("words", RUN, ids=" ".join)
+def test_a_prefix_of_one_option_is_taken_for_it(words: tuple[str, ...]) -> None:
+    options = parameters_of(*words)
+    names = [name for one in options if one.parse for name in one.names if name.startswith("--")]
+    for name in names:
+        for end in range(3, len(name)):
+            begin = [other for other in names if other.startswith(name[:end])]
+            shown = suggest_option(name[:end], options)
+            if begin == [name]:
+                assert shown == f" (did you mean {name}?)"
+            elif name[:end] not in names:
+                assert ", ".join(begin[:2]) in shown
+                assert "did you mean" not in shown
+
+
+@pytest.mark.parametrize("typed", ["metric", "objective", "reward", "label", "score"])
+def test_synonyms_of_options_are_known(typed: str) -> None:
+    """Where the command has the option."""
+    done = run("adapt", "dev.jsonl", "-w", "none", "-o", "out.nc", f"--{typed}", "human")
+    assert (done.code, done.out) == (2, "")
+    assert f"unknown option '--{typed}' (did you mean --gain?): bpa adapt --help" in done.err
+    assert "did you mean" not in run("check", "out.nc", f"--{typed}", "human").err
+
+
+def test_other_unknown_options_are_compared_by_their_letters() -> None:
+    assert suggest_option("--gian", parameters_of("adapt")) == " (did you mean --gain?)"
+    assert suggest_option("--var_names", parameters_of("check")) == " (did you mean --var-names?)"
+    assert suggest_option("--such", parameters_of("check")) == ""
+
+
+#: Options of several values that are not names: files, and values of something that is named.
+_OF_FILES = {"--references", "--judgements", "--test"}
+_OF_VALUES = {"--missing", "--default", "--set", "--moved-file", "--posterior"}
+#: Names of components, of which one has settings; other options take names of any form.
+_NAMES = {
+    "--samplers": ("imh", "nuts:warmup=500,draws=100", "numpyro:HMC"),
+    "--add": ("length", "lm=in.txt,out.txt,order=2", "consensus"),
+}
+_OTHERS = ("lm", "judge_*", "TM0[0]", "theta[0,1]", "system=A", "a name")
+OF_NAMES = [
+    (words, one.name)
+    for words in RUN
+    for one in parameters_of(*words)
+    if one.parse and one.names and one.name.startswith("-") and one.token_count()[1]
+    if one.name not in _OF_FILES | _OF_VALUES
+]
+
+
+def parse_option(words: tuple[str, ...], option: str, *values: str) -> dict[str, object]:
+    """Return the arguments of a command with an option; what else it needs is given."""
+    needed = [one.name for one in parameters_of(*words) if one.required]
+    files = ["file" for name in needed if not name.startswith("-")]
+    others = [[name, "none"] for name in needed if name.startswith("-") and name != option]
+    given = [*words, *files, *chain(*others), *values]
+    command, bound, _ = app.parse_args(given, print_error=False, exit_on_error=False)
+    assert command is find_command(words).default_command
+    return bound.arguments
+
+
+def test_options_of_names_are_found() -> None:
+    named = {f"{' '.join(words)} {option}" for words, option in OF_NAMES}
+    assert len(OF_NAMES) >= 25
+    assert named >= {
+        "adapt --features",
+        "check --var-names",
+        "compare --samplers",
+        "rerank --without",
+    }
+
+
+@pytest.mark.parametrize(("words", "option"), OF_NAMES, ids=str)
+def test_names_are_separated_by_spaces_or_commas(words: tuple[str, ...], option: str) -> None:
+    names = _NAMES.get(option, _OTHERS)
+    apart = parse_option(words, option, option, *names)
+    assert parse_option(words, option, option, ",".join(names)) == apart
+    assert parse_option(words, option, option, *(f"{name}," for name in names)) == apart
+    assert parse_option(words, option, *chain(*([option, name] for name in names))) == apart
+    mixed = [option, ",".join(names[:2]), *names[2:]]
+    assert parse_option(words, option, *mixed) == apart
+    assert parse_option(words, option, option, names[0]) != apart
+    if option not in _NAMES:
+        odd = ["loss, log", 'a "b"', '"b" c,']
+        quoted = [f'"{name.replace(chr(34), chr(34) * 2)}"' for name in odd]
+        found = str(parse_option(words, option, option, ",".join(quoted)))
+        assert str(odd) in found, found
+
+
+def test_no_setting_is_called_as_a_component() -> None:
+    """Else it would begin another component after a comma."""
+    for registry in (SAMPLERS, FEATURES):
+        settings = {name for _, kind in registry.load() for name in kind.__struct_fields__}
+        assert settings.isdisjoint(registry)
+
+
+def test_an_option_of_names_takes_the_files_that_follow() -> None:
+    done = run("adapt", "-w", "none", "-o", "out.nc", "--features", "lm", "dev.jsonl")
+    assert done.code == 2
+    assert "give NBEST before --features, which takes all words that follow it" in done.err
+
+
+@pytest.mark.parametrize("values", ["0,1", "a=1,b=x"])
+def test_values_of_names_are_separated_by_commas(values: str) -> None:
+    pairs = parse_option(("rerank",), "--default", "--default", 'a=1,"b, c"=2', "--default", "d=3")
+    assert pairs["options"] == {"defaults": {"a": 1.0, "b, c": 2.0, "d": 3.0}}
+    done = run("lists", "dev.jsonl", "--missing", values)
+    assert (done.code, "number" in done.err) == (2, True)

@@ -117,7 +117,7 @@ def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
             "y has rows of different",
         ),
         ("--model normal_mean:model", '{"count": 1, "y": ["a"]}', "y is not made of numbers"),
-        ("--model normal_mean:model", "[]", "not an object"),
+        ("--model normal_mean:model", "[]", "is no object"),
         ("--model normal_mean:model", "{", "other.json:1: not JSON"),
         ("--model normal_mean:model", "[" * 100_000, "other.json:1: objects nest too deeply"),
         ("", "{}", "needs --model: give both, or leave it out (--data)"),

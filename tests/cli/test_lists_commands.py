@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -58,6 +59,17 @@ def test_lists_are_described(folder: Path) -> None:
     assert any(fact.startswith("a reference for 24 of 24 lists") for fact in both["facts"])
 
 
+@pytest.mark.parametrize("command", ["lists", "oracle"])
+def test_a_gain_that_is_named_as_a_feature_is_noted_once(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "judged.csv"
+    path.write_text("id,text,lm,comet\n0,a,1,2\n0,b,2,1\n1,a,1,2\n1,b,2,1\n", "utf-8")
+    note = "note: comet is the gain, and so not a feature: it is left out of the features\n"
+    done = succeed(command, path, "--gain", "comet", "--features", "lm", "comet")
+    assert done.err.count(note) == 1
+    done = succeed(command, path, "--gain", "comet", "--features", "*")
+    assert note not in done.err
+
+
 def test_features_are_recorded_computed_again_and_reported(folder: Path) -> None:
     Path("domain.txt").write_text("read this leaflet .\ntake the tablet with water .\n" * 5)
     done = succeed(*ADAPT, "--add", "lm=domain.txt,order=2")
@@ -72,3 +84,41 @@ def test_features_are_recorded_computed_again_and_reported(folder: Path) -> None
     refused(*RERANK, "--moved-file", "tm=moved.txt", mention="(--moved-file)")
     succeed(*RERANK, "--moved-file", "lm=moved.txt")
     assert len(Path("out").read_text().splitlines()) == 12
+
+
+#: Lists of whose columns nothing says which one is the gain.
+NO_GAIN = {
+    "rank": {"lm": [-2.1, -7.9, -3.4], "rank": [1, 3, 2]},
+    "cum_logprob": {"cum_logprob": [-2.1, -7.9, -3.4]},
+    "chrf": {"lm": [-2.1, -7.9, -3.4], "chrf": [55.0, 20.0, 31.0]},
+}
+
+
+@pytest.mark.parametrize("column", NO_GAIN)
+def test_no_column_is_proposed_as_the_gain(
+    column: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts, columns = ("a house by the lake", "house lake", "one house"), NO_GAIN[column].items()
+    rows = [
+        {"id": s, "text": f"{text} {s}", **{name: values[k] for name, values in columns}}
+        for s in range(3)
+        for k, text in enumerate(texts)
+    ]
+    Path("dev.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    shown = succeed("lists", "dev.jsonl").out
+    assert re.search(rf"^{column} +number +extra", shown, re.MULTILINE)
+    assert shown.endswith("--features COLUMNS --gain COLUMN -o posterior.nc\n")
+    adapt = ("adapt", "dev.jsonl", "-w", "none", "-o", "p.nc")
+    for words in (adapt, ("oracle", "dev.jsonl"), ("lists", "dev.jsonl", "--gain", "ter")):
+        error = refused(*words, mention="says how good each candidate is (--gain COLUMN; in Python")
+        assert column not in error.replace("the gain chrf", "")
+    assert column not in refused(
+        *adapt, "--gain", "quality", mention="unknown gain 'quality'"
+    ).replace("ter, bleu, chrf", "")
+
+
+def test_columns_that_are_partly_missing_are_not_proposed_as_the_gain() -> None:
+    one = bpa.from_lists([["a", "b"]], [[[1.0, 2.0], [3.0, 4.0]]], ["lm", "mqm"])
+    with pytest.warns(bpa.BpaWarning, match="mqm is missing for 2 of 4 .*: not used as a feature$"):
+        bpa.concatenate([one, one.without("mqm")], renumber=True, fill_missing=True)

@@ -412,7 +412,7 @@ def test_warnings_are_notes_and_messages_are_shown_as_they_are(
     assert first == f"note: {NOTE}"
     assert report[-1].startswith("map, 1 chain × 1 draws: converged (bpa check ")
     records = [(record.levelname, record.getMessage()) for record in caplog.records]
-    assert records == [("WARNING", NOTE), ("INFO", "\n".join(report))]
+    assert records == [("WARNING", NOTE), *(("INFO", line) for line in report)]
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")

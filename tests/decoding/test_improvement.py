@@ -162,9 +162,13 @@ def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
         # The first metric that the verdict names, if it names one.
         named = re.search(r"\b(TER\+BLEU|TER|BLEU|CHRF|WER|CER|comet)\b", str(improvement))
         assert named is None or named[1] == title
-        words = " in words" if name in ("ter", "bleu", "chrf", "ter+bleu", "wer") else ""
+        words = " in words" if name in ("bleu", "chrf", "ter+bleu") else ""
         unit = name if name == "comet" else f"{name} gain{words}"
+        unit = f"−{title}" if name in ("ter", "wer", "cer") else unit
         assert improvement.comparison.unit == unit
+        if unit == "−TER":
+            adapted = improvement.comparison.row("adapted weights")
+            assert adapted.gain == pytest.approx(-improvement.changes[0].after.value)
         reranker = Reranker(posterior, unchecked=True)
         summary = rerank_to(pool, reranker, tmp_path / "out", tmp_path / "details")
         keys = [change.after.metric for change in summary.scores.changes]
@@ -438,17 +442,14 @@ def test_references_are_scored_as_well(tmp_path: Path) -> None:
     assert evaluate_improvement(ties, result).verdict == "unknown"
 
 
-def test_all_that_scores_with_references_warns(
-    leaflet: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_references_are_checked_where_they_are_used(leaflet: NBest, tmp_path: Path) -> None:
     lists, names = leaflet[:20], leaflet.feature_names
     lists = lists.with_references([*lists.references[1:], lists.references[0]])
     draws = name_weights(np.ones((1, 4, len(names))), names)
-    with pytest.warns(bpa.BpaWarning, match="are nearer to their own reference"):
-        bpa.log_density(lists, likelihood="oracle", prior="isotropic:variance=1.0,mean=0")
-    with pytest.warns(bpa.BpaWarning, match="are nearer to their own reference"):
-        rerank_to(lists, Reranker(draws, unchecked=True), "chosen.txt")
-    with pytest.warns(bpa.BpaWarning, match="are nearer to their own reference"):
+    with raises(DataError, "mismatch", parameter="references"):
         evaluate_improvement(lists, draws)
-    bpa.log_density(lists, likelihood="none")  # the references are not used
+    with pytest.warns(bpa.BpaWarning, match="are nearer to their own reference"):
+        evaluate_improvement(lists, draws, unchecked=True)
+    with pytest.warns(bpa.BpaWarning, match="are nearer to their own reference"):
+        rerank_to(lists, Reranker(draws, unchecked=True), tmp_path / "chosen.txt")
+    bpa.log_density(lists, likelihood="none")  # they are not used

@@ -37,6 +37,7 @@ def test_counts() -> None:
         *("sources for 3 of 3 lists", "a reference for 0 of 3 lists", "1 list of one candidate"),
         "3 ids between the first and the last without a list",
         "1 candidate with the text of another of the list",
+        'list 0: "the cat" (mqm 0) is better than "a cat" (mqm -5)',
         "mqm is known in 1 of 3 lists: several candidates are the best in 0 of them, and all are "
         "equally good in 0",
     )

@@ -14,6 +14,7 @@ from support.raising import raises
 from support.registries import Registry
 
 from bpa_ppl import (
+    BpaWarning,
     DataError,
     Draws,
     NBest,
@@ -117,7 +118,9 @@ def test_the_gain_is_no_feature_also_if_it_is_named_as_one() -> None:
     features = from_lists([["a", "b"]] * 2, [[[1.0, 2.0], [2.0, 1.0]]] * 2, ["lm", "qe"])
     bare = features.without("lm", "qe")
     for lists in (features, bare.with_extras(lm=[1.0, 2.0] * 2, qe=[2.0, 1.0] * 2)):
-        draws = as_weight_draws(adapt(lists, gain="qe", features=["lm", "qe"], sampler="map"))
+        with pytest.warns(BpaWarning, match="qe is the gain, and so not a feature"):
+            posterior = adapt(lists, gain="qe", features=["lm", "qe"], sampler="map")
+        draws = as_weight_draws(posterior)
         assert draws.features == ("lm",)
         match = r"qe is the gain, and cannot be a feature: .*\(--features\).*\(--gain\)"
         with raises(UsageError, "conflict", parameter="features", match=match):

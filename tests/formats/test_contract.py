@@ -1505,3 +1505,31 @@ def test_reading_and_metrics_need_no_large_library(demo_data: Path, tmp_path: Pa
 def test_parts_of_a_stream_have_their_own_texts_alone(line: str) -> None:
     parts = list(iter_nbest([line.format(n=n) for n in range(4)], chunk=2))
     assert [part.strings for part in parts] == [("text 0", "text 1"), ("text 2", "text 3")]
+
+
+def test_lists_of_scores_are_columns_where_they_are_named() -> None:
+    rows = [
+        {
+            "id": n,
+            "candidates": ["a", "b"],
+            "scores": {"large": [1, 2], "small": [n, 4]},
+            "s": [[5], [6]],
+        }
+        for n in range(2)
+    ]
+    lists = read_nbest(json_lines(rows), features=["scores.large", "s"])
+    assert lists.features.tolist() == [[1, 5], [2, 6]] * 2
+    assert lists.sentence_extras["scores"] == ({"small": [0, 4]}, {"small": [1, 4]})
+    both = [{"id": 0, "candidates": ["a", "b"], "s": [[5], [6, 7]]}]
+    with raises(
+        DataError, "bad-number", parameter="bad", line=1, match=r"s is \[5\], not a number"
+    ):
+        read_nbest(json_lines(both), features="s")
+
+
+def test_a_column_of_texts_called_candidates() -> None:
+    table = ["id,candidates,lm", "0,a cat,1", "0,cat,2"]
+    with raises(DataError, "missing-column", parameter="format", line=1, match="csv:text=COLUMN"):
+        read_nbest(table, format="csv")
+    lists = read_nbest(table, format="csv:text=candidates", features="lm")
+    assert (lists.texts(0), lists.features.ravel().tolist()) == (["a cat", "cat"], [1, 2])

@@ -220,7 +220,7 @@ def test_missing_numbers_are_joined_with_texts() -> None:
 
 
 def test_odd_values_of_records_are_refused_with_their_place() -> None:
-    for value in (1j, b"1", 10**400, "1", True, [1.0]):
+    for value in (1j, b"1", 10**400, "1", True, [1.0, 2.0]):
         with raises(DataError, "bad-number", parameter="bad", line=1, match="x is "):
             records(value, features="x")
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
+from support.command_line import refused, succeed
+from support.posteriors import ObservedRecord, name_weights, record_of
+from support.raising import raises
 
-from bpa_ppl import NBest, from_lists
+import bpa_ppl as bpa
+from bpa_ppl import DataError, NBest, from_lists
 from bpa_ppl.extending import Metric
 from bpa_ppl.gains.gains import resolve
-from bpa_ppl.gains.misplaced import describe_misplaced
+from bpa_ppl.gains.misplaced import check_references, describe_misplaced
 
 TER = resolve("ter")
 
@@ -84,3 +91,71 @@ def test_other_gains_need_no_similar_texts(gain: Metric | None) -> None:
     wrong = misplace(lists, "reversed")
     assert describe_misplaced(wrong, TER)
     assert describe_misplaced(wrong, resolve("lm", lists) if gain is None else gain) == ""
+
+
+def words_of(count: int) -> list[str]:
+    """Return words with one letter in common, and three of their own."""
+    return [chr(0x4E00 + k) * 3 + "a" for k in range(count)]
+
+
+def lists_of(references: list[str]) -> NBest:
+    """Return lists of two candidates, in any order, which are like the right references."""
+    words = words_of(len(references))
+    pairs = [([f"{word}!", f"{word[:2]}?"], [[1.0], [k % 5 / 2.5]]) for k, word in enumerate(words)]
+    pairs = [(t[::-1], f[::-1]) if k % 2 else (t, f) for k, (t, f) in enumerate(pairs)]
+    texts, features = zip(*pairs, strict=True)
+    return from_lists(texts, features, ["lm"], references=references)
+
+
+def posterior_of_lm() -> bpa.WeightDraws:
+    """Return draws of the weight of the lists."""
+    record = record_of(observed=ObservedRecord(kind="gains", sentences=20, gain="chrf"))
+    drawn = np.random.default_rng(1).normal(0.7, 0.1, (2, 1000, 1))
+    return name_weights(drawn, ["lm"], constants={"canonical": [0.5]}, record=record)
+
+
+def test_references_of_neighbours_are_refused_in_python() -> None:
+    words = words_of(20)
+    for shifted in (lists_of([*words[1:], words[0]]), lists_of([words[-1], *words[:-1]])):
+        with raises(DataError, "mismatch", parameter="references", match="in 0% of 20 lists"):
+            bpa.adapt(shifted, sampler="map")
+    with pytest.warns(bpa.BpaWarning, match="seem to be those of other lists"):
+        bpa.log_density(shifted, unchecked=True)
+
+
+@pytest.mark.needs_extras
+def test_references_of_neighbours_are_refused_by_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without_drawing: None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = words_of(20)
+    bpa.write_nbest(lists_of(words), "dev.nbest", format="moses")
+    bpa.write_posterior(posterior_of_lm(), "p.nc")
+    Path("weights.json").write_text(json.dumps({"lm": 0.5}), "utf-8")
+    Path("ref").write_text("\n".join([*words[1:], words[0], ""]), "utf-8")
+    lines = (
+        "adapt dev.nbest -w none --gain chrf --sampler map -o new.nc",
+        "oracle dev.nbest",
+        "lists dev.nbest",
+        "rerank dev.nbest -p p.nc -o new",
+        "report p.nc --lists dev.nbest -o new.html",
+        "tune dev.nbest -w weights.json -o new.json",
+    )
+    for line in lines:
+        refusal = refused(*line.split(), "-r", "ref", mention="(--unchecked; in Python unchecked")
+        assert "dev.nbest: the references seem to be those of other lists" in refusal
+        succeed(*line.split(), "-r", "ref", "--unchecked")
+
+
+def test_only_many_different_references_are_refused() -> None:
+    """What a few answers share, or lists whose candidates resemble no reference, is no proof."""
+    words = words_of(20)
+    with pytest.warns(bpa.BpaWarning, match="of 19 lists"):
+        check_references(lists_of([*words[1:19], words[0]]), TER)
+    yes_or_no = ["yes", "no"] * 10
+    answers = from_lists([[w] for w in yes_or_no], [[[0.0]]] * 20, ["lm"], references=yes_or_no)
+    with pytest.warns(bpa.BpaWarning, match="in 0% of 20 lists"):
+        check_references(misplace(answers, "next"), TER)
+    half = lists_of([*words[:10], *words[11:], words[10]])
+    with pytest.warns(bpa.BpaWarning, match="in 52% of 20 lists"):
+        check_references(half, TER)

@@ -20,7 +20,9 @@ def lists_of(texts: list[list[str]], references: list[list[str]], **arguments: A
     return from_lists(texts, features, ["LM0"], references=references, **arguments)
 
 
-@pytest.mark.parametrize("metric", ["ter", "bleu"])  # in threads, and in processes
+@pytest.mark.parametrize(  # in threads, and in processes
+    "metric", ["ter", pytest.param("bleu", marks=pytest.mark.slow)]
+)
 def test_result_does_not_depend_on_workers(metric: str) -> None:
     rng = np.random.default_rng(5)
     texts = [[" ".join(rng.choice(list("abcd"), 6)) for _ in range(4)] for _ in range(40)]

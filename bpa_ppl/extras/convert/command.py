@@ -114,7 +114,9 @@ def convert(
             settings["qrels"] = read_text_lines(qrels)
 
         def run(changes: Mapping[str, Any]) -> list[dict[str, Any]]:
-            return function((one for path in paths for one in read(path)), **settings, **changes)
+            records = (one for path in paths for one in read(path))
+            converted: list[dict[str, Any]] = function(records, **settings, **changes)
+            return converted
 
         try:
             lists = run({})

@@ -110,6 +110,7 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
                 adaptation,
                 canonical,
                 resolve_settings(sampler="imh", seed=seed, progress=progress, add=add),
+                quiet=True,
             )
             for add in ((), text)
         )
@@ -141,7 +142,7 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
         with as_file(files("bpa_ppl.demo_data")) as data:
             judged, new = (read_nbest(data / f"answers.{name}.jsonl") for name in ("judged", "new"))
         settings = resolve_settings(seed=seed, progress=progress)
-        posterior, report = run_adaptation(judged, None, settings)
+        posterior, report = run_adaptation(judged, None, settings, quiet=True)
         result = rerank(new, posterior, progress=progress)
         paths = tuple(folder / name for name in ("posterior.nc", "answers.txt"))
         write_posterior(posterior, paths[0])

@@ -33,12 +33,12 @@ class _Address:
     Args:
         host: Address to listen on.
         port: Port; 0 chooses a free one.
-        allowed_hosts: Name that requests may use in addition to the host; `*` stands for any.
+        allowed_hosts: Names that requests may use in addition to the host; `*` stands for any.
     """
 
     host: str = "127.0.0.1"
     port: int = 8000
-    allowed_hosts: list[str] | None = None
+    allowed_hosts: Annotated[list[str] | None, shared.make_names_parameter()] = None
 
 
 def judge(

@@ -29,6 +29,7 @@ def tune(
     defaults: Annotated[shared.Defaults, Parameter(group=shared.PRIOR)] = None,
     setting: shared.Settings = None,
     seed: int = 0,
+    unchecked: shared.UncheckedReferences = False,
     quiet: shared.Quiet = False,
 ) -> None:
     """Re-estimate the weights by MERT, MIRA or PRO, for comparison.
@@ -47,11 +48,11 @@ def tune(
     from bpa_ppl.extras.tuning.reestimation import reestimate
     from bpa_ppl.formats.weight_files import write_weights
     from bpa_ppl.gains.gains import resolve
-    from bpa_ppl.gains.misplaced import warn_of_misplaced
+    from bpa_ppl.gains.misplaced import check_references
 
     chosen = TUNERS.resolve(tuner, setting)  # a mistake is found before any file is read
     lists, canonical = reading.read(nbest, columns.roles(gain)), shared.parse_weights(weights)
-    warn_of_misplaced(lists, resolve(gain, lists))
+    check_references(lists, resolve(gain, lists), unchecked=unchecked)
     require_writable(output)
     tuned = reestimate(
         lists,
