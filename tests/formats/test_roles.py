@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from support.raising import raises
 from support.user_files import Write, write_frame
@@ -17,6 +18,7 @@ from bpa_ppl import DataError, UsageError, from_records, iter_nbest, read_nbest
 from bpa_ppl.extending import gains
 from bpa_ppl.formats.roles import Roles
 
+FIELD = Path(__file__).parent / "field" / "5"
 #: A prior that is not learned: fast, where the weights do not matter.
 PRIOR = "isotropic:variance=1.0,mean=0"
 #: Columns of two lists: numbers, texts, and a number that is not one of the candidates.
@@ -249,6 +251,50 @@ def test_adapt_without_features_shows_what_to_name(tmp_path: Path, ending: str) 
     alone = from_records({name: TABLE[name] for name in ("id", "text", "human")})
     with pytest.raises(DataError, match="--add consensus --add length; in Python add="):
         bpa.log_density(alone, **options)
+
+
+def test_lists_in_objects_are_columns_of_candidates_if_named() -> None:
+    path, form = FIELD / "scores_by_judge.jsonl", "jsonl:candidates=samples"
+    named = read_nbest(path, format=form, features="scores.large")
+    assert named.feature_names == ("scores.large",)
+    assert named.features[:4, 0].tolist() == [0.55, 0.58, 0.63, 0.21]
+    assert named.sentence_extras["scores"][0] == {"small": [0.98, 0.69, 0.3]}
+    both = read_nbest(path, format=form, features=["scores.*", "human"])
+    assert both.feature_names == ("scores.large", "scores.small", "human")
+    assert "scores" not in both.sentence_extras
+    assert read_nbest(path, format=form).sentence_extras["scores"][1]["large"][0] == 0.21
+    rows = [{"candidates": ["a", "b"], "by": {"lm": of}} for of in ([1, 2], [1, 2, 3])]
+    with raises(DataError, "bad-data", line=2, match="by.lm has 3 values, but there are 2"):
+        from_records(rows, features="by.lm")
+    rows[1]["by"] = {"other": 7}
+    lists = from_records(rows, features="by.lm", missing=0)
+    assert lists.features[:, 0].tolist() == [1, 2, 0, 0]
+    assert lists.sentence_extras["by"] == (None, {"other": 7})
+
+
+def test_lists_of_one_number_are_numbers_if_named() -> None:
+    path = FIELD / "one_number_lists.jsonl"
+    lists = read_nbest(path, features="scores")
+    assert lists.features[:3, 0].tolist() == [-3.93, -3.77, -3.16]
+    assert read_nbest(path).sentence_extras["scores"][0][0] == [-3.93]
+    rows = [{"id": 0, "text": text, "lm": [n]} for n, text in enumerate("ab")]
+    for records in (rows, pa.Table.from_pylist(rows)):
+        assert from_records(records, features="lm").features.tolist() == [[0], [1]]
+    for odd in ([], [1, 2], [None], ["1"], [True], 1, "1"):
+        with raises(DataError, "bad-number", line=1, parameter="bad", match="lm is .0"):
+            from_records([*rows, rows[1] | {"lm": odd}], features="lm")
+    kept = from_records([*rows, rows[1] | {"lm": None}], features="lm", missing=7)
+    assert kept.features.tolist() == [[0], [1], [7]]
+
+
+def test_a_column_of_texts_called_candidates() -> None:
+    path = FIELD / "candidates.csv"
+    lists = read_nbest(path, format="csv:text=candidates", features="lm")
+    assert lists.texts(0) == ["A house by the lake", "One house at lake", "House lake"]
+    with raises(DataError, "missing-column", line=1, parameter="format", match="no column text"):
+        read_nbest(path)
+    other = read_nbest([b"id,text,candidates", b"0,a,x", b"0,b,y"])
+    assert dict(other.extras) == {"candidates": ("x", "y")}
 
 
 # --- strict values -------------------------------------------------------------------------------
