@@ -39,12 +39,11 @@ _STREAM_GIB, _WHOLE_GIB = 16.0, 1.0
 #: Bytes of the longest line that is read: thousands of times those of real lists, of 45,000 bytes.
 LONGEST_LINE = 1 << 28
 _BOM = b"\xef\xbb\xbf"
-#: What files are that begin with some bytes, and what makes text of them.
+#: What files are that begin with some bytes, and what to do.
 _BINARY = {
-    codecs.BOM_UTF16_LE: "text in UTF-16: convert it to UTF-8, `iconv -f UTF-16 -t UTF-8`",
-    codecs.BOM_UTF16_BE: "text in UTF-16: convert it to UTF-8, `iconv -f UTF-16 -t UTF-8`",
-    b"PAR1": "a Parquet file, not a file of text: write JSON lines of it, in pandas with "
-    "pandas.read_parquet(PATH).to_json('lists.jsonl', orient='records', lines=True)",
+    codecs.BOM_UTF16_LE: "text in UTF-16: save it as UTF-8",
+    codecs.BOM_UTF16_BE: "text in UTF-16: save it as UTF-8",
+    b"PAR1": "a Parquet file, not a file of text: lists in it are read in the format parquet",
 }
 _ZIP = b"PK\x03\x04"  # begins workbooks and other archives
 _OF_WORKBOOK = "xl/workbook.xml"  # the name of a file in every workbook

@@ -1388,12 +1388,12 @@ USERS: dict[str, tuple[str, dict[str, Any], list[str], dict[str, Any]] | str] = 
     "42/min.json": ARRAY,
     "4/jq.jsonl": "JSON on several lines: write an object on each line",
     "4/turns.csv": "csv:2: chosen is |a list or an object, where a text is expected: write the ",
-    "4/ultrafeedback.parquet --format jsonl": "pandas.read_parquet(PATH).to_json(",
+    "4/ultrafeedback.parquet --format jsonl": "lists in it are read in the format parquet",
     "5/completions.table.json": "one object with the columns 'step, prompt, completion, accu",
     "5/opencompass.json": ":1: a whole table in one object with the columns 'origin_prompt",
     "5/opencompass.json --format jsonl": ":1: a whole table in one object with the columns 'or",
     "5/log.eval": ":1: a zip archive of the files 'header.json, samples/1_epoch_1.json, |unpack it",
-    "60/utf16.tsv": ":1: |text in UTF-16: convert it to UTF-8, `iconv -f UTF-16",
+    "60/utf16.tsv": ":1: |text in UTF-16: save it as UTF-8",
 }
 
 
