@@ -94,14 +94,15 @@ def _fill(remedy: Remedy) -> Iterator[Remedy]:
     arguments, settings = dict(remedy.arguments or {}), dict(remedy.settings or {})
     if "missing" in arguments:
         arguments["missing"] = dict.fromkeys(arguments["missing"], 0.0)
-    if arguments.get("features") == [COLUMN]:
+    if {"features", "gain"} & arguments.keys():
         for column in remedy.columns:
-            yield remedy._replace(arguments={"features": [column]})
+            filled = {n: [column] if of == [COLUMN] else column for n, of in arguments.items()}
+            yield remedy._replace(arguments=filled)
         return
     chosen = [name for name, value in settings.items() if value == COLUMN]
     for columns in permutations(remedy.columns, len(chosen)):
-        filled = settings | dict(zip(chosen, columns, strict=True))
-        yield remedy._replace(arguments=arguments, settings=filled)
+        named = settings | dict(zip(chosen, columns, strict=True))
+        yield remedy._replace(arguments=arguments, settings=named)
 
 
 def _reads(

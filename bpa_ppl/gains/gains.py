@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
@@ -14,12 +14,13 @@ from bpa_ppl._runtime.arrays import Float64, Int64, to_members
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.components import read_name
-from bpa_ppl.errors import DataError, UsageError, suggest_name, write_option
+from bpa_ppl.errors import COLUMN, DataError, Remedy, UsageError, suggest_name
+from bpa_ppl.formats.advice import advise
 from bpa_ppl.formats.in_memory import from_lists
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.function import Function
 from bpa_ppl.gains.metric import GAINS, Lists, Metric, References, Score
-from bpa_ppl.lists.candidate_columns import read_column
+from bpa_ppl.lists.candidate_columns import numeric_columns, read_column
 from bpa_ppl.lists.nbest import NBest, to_choice
 
 _SENTENCES_PER_CALL = 16  # between two reports of progress, and handed to a worker at once
@@ -325,12 +326,23 @@ def no_references(lists: NBest, metric: Metric) -> DataError:
     >>> print(no_references(lists, resolve("ter")))
     no references, which the gain ter needs: add them, or name the column that says how good ...
     """
-    message = (
-        f"no references, which the gain {metric.key} needs: add them, or name the column that says "
-        f"how good each candidate is ({write_option('gain', 'COLUMN')}); a column with the name of "
-        "a metric is column:column=NAME"
+    columns = numeric_columns(lists)
+    # A column with the name of the metric is named by a setting.
+    named = f"column:column={COLUMN}" if metric.key in columns else COLUMN
+    words = "name the column that says how good each candidate is"
+    error = DataError(
+        f"no references, which the gain {metric.key} needs",
+        lists.origin,
+        parameter="references",
+        code="missing-references",
+        remedies=["add them", Remedy(words, {"gain": named}, columns=columns)],
     )
-    return DataError(message, lists.origin, parameter="references", code="missing-references")
+
+    def read_again(changes: Mapping[str, Any]) -> Iterator[NBest]:
+        read_column(lists, changes["gain"])
+        yield lists
+
+    return advise(error, read_again)
 
 
 def _collect_inputs(metric: Metric, lists: NBest) -> tuple[References, dict[str, Any]]:
