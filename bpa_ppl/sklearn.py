@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import (
@@ -248,7 +249,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         options = {"reset": reset, "dtype": np.float64, "ensure_min_samples": 2 if reset else 1}
         options["ensure_all_finite"] = "allow-nan"  # our message names the imputer of our docs
         _require_in_memory(X, "X")
-        if not hasattr(X, "columns") and isinstance(named := name_columns(X, "X"), Mapping):
+        is_plain = issparse(X) or hasattr(X, "columns")
+        if not is_plain and isinstance(named := name_columns(X, "X"), Mapping):
             import pyarrow as pa
 
             # Scikit-learn compares the names of an Arrow table, and of data frames.

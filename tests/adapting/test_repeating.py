@@ -80,6 +80,7 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
         for place, case in enumerate(CASES)
     ],
 )
+@pytest.mark.filterwarnings("ignore:tm is the gain, and so not a feature")
 @pytest.mark.filterwarnings("ignore:the indicators of system are left out")
 def test_recorded_options_give_the_same_file(
     weights: Any, options: dict[str, Any], tmp_path: Path
